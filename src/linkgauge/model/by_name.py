@@ -13,8 +13,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Returns a value of `kind`. Each field that is not in `more` is the field of that name in the
-    first of the sources that has it, or keeps its default. None has no fields."""
+    """Returns a `kind` with the fields of `more`, else of the first source that has the name."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:
@@ -26,8 +25,6 @@ def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
 def _shared(
     kind: type[Struct], given: Sequence[str], *sources: type
 ) -> tuple[Sequence[str], Sequence[tuple[int, Callable[[Any], tuple[Any, ...]]]]]:
-    """Returns the fields of `kind` that sources have, but for the given ones. Also returns the
-    index of each of these sources, with a function that returns its fields."""
     names, found = list[str](), list[tuple[int, Callable[[Any], tuple[Any, ...]]]]()
     for at, source in enumerate(sources):
         of = getattr(source, "__struct_fields__", ())

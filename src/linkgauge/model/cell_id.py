@@ -14,8 +14,6 @@ from .transfer import Cell, Place, Placed
 
 
 class TableId(NamedTuple):
-    """The identity of a table of cells: a benchmark, its backend, and the size in bytes."""
-
     benchmark: str
     backend: str
     size: int
@@ -32,8 +30,7 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
     size: The size in bytes of the cell's result.
     row: The label of the cell's row.
     column: The label of the cell's column.
-    repeat: The number of identical results (same benchmark, backend and size) before this cell's
-        result in the run."""
+    repeat: The number of earlier results of the run with the same benchmark, backend and size."""
 
     benchmark: OwnName
     backend: OwnName
@@ -52,12 +49,11 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
 
     @property
     def id(self) -> CellId:
-        """The same identity as a plain CellId, without the fields that a subclass adds."""
+        """The identity without the fields that a subclass adds."""
         return CellId(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat)
 
     @property
     def name(self) -> str:
-        """The cell's name: `benchmark [row, column]`."""
         return f"{self.benchmark} [{self.row}, {self.column}]"
 
     def __str__(self) -> str:
@@ -87,13 +83,11 @@ _Table = TypeVar("_Table", bound=_OfTable)
 
 
 def table_id(of: _OfTable) -> TableId:
-    """Returns the identity of a table, or of the table that a result or cell belongs to."""
     return TableId(of.benchmark, of.backend, of.size)
 
 
 def bytes_of(cell: Cell, size: int) -> int | None:
-    """Returns the bytes that a figure is of: the `size` of the cell's table, or the cell's own size
-    in a table of several. None for work without memory."""
+    """Returns the bytes that a figure is of: the cell's own in a table of several, else `size`."""
     does = cell.does
     if does.of_sizes:
         return cell.transfers[0].bytes_moved(size)
@@ -101,14 +95,13 @@ def bytes_of(cell: Cell, size: int) -> int | None:
 
 
 def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
-    """Returns the identity of a cell. The table must occur only once in the run."""
+    """Returns the identity of a cell, whose table must occur only once in the run."""
     return table_id(table).cell(cell.place)
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns the ends of a cell's transfers as people type them: `host:0 -> cuda:3`, `cuda:0 <->
-    cuda:3`, `others -> cuda:3`, or `cuda:3` within a device. Returns the cell's row and column if
-    the transfers share no end."""
+    """Returns `host:0 -> cuda:3`, `others -> cuda:3`, `cuda:3`, or the place if no end is
+    shared."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -124,20 +117,16 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns the name that people use for a cell in its table: the ends of its transfers, or its
-    row and column if the columns are settings."""
+    """Returns the ends of the transfers, but the row and column if the columns are settings."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 
 def spoken(table: _Laid, cell: Placed) -> str:
-    """Returns the name of a cell with its benchmark: `host_to_device_memcpy_ce host:0 ->
-    cuda:3`."""
     return f"{table.benchmark} {place_of(table, cell)}"
 
 
 def numbered(tables: Iterable[_Table]) -> Iterator[tuple[_Table, TableId, int]]:
-    """Yields each table with its identity and the number of earlier tables with the same identity.
-    A run may measure a benchmark several times."""
+    """Yields each table, its identity, and how many earlier tables have the same identity."""
     seen = Counter[TableId]()
     for table in tables:
         of = table_id(table)

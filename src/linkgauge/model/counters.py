@@ -1,5 +1,4 @@
-"""Counts events of host threads during the timed samples. The kernel and the CPU count the events.
-The steps of each thread are counted only if each thread works alone."""
+"""Counts events of host threads during the timed samples, as the kernel and the CPU report them."""
 
 from __future__ import annotations
 
@@ -30,7 +29,6 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
 
 
 def _by_cpu(values: Sequence[Sequence[ThreadSteps]]) -> tuple[ThreadSteps, ...]:
-    """Returns the threads' work added up by CPU, in the order of CPUs."""
     found = grouped((thread.cpu, thread) for thread in in_series(values))
     return tuple(joined(found[cpu]) for cpu in sorted(found))
 
@@ -48,8 +46,7 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Event counts, summed over all threads and the timed parts of all samples. Null means that an
-    event was not counted. Cycles, instructions and misses are counted in user mode only.
+    """Events of all threads in all timed samples; null: not counted. The CPU's are of user mode.
 
     seconds: Seconds of all threads together.
     page_faults: Page faults.
@@ -81,15 +78,12 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of several counters, or None if all are None. An event that is missing from
-    any of the counters is null in the sum."""
+    """Returns the sum of the known counters. An event that one of them lacks is null."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 
 
 def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:
-    """Returns how unequal the threads' speeds are. Returns None for fewer than two threads, or if
-    no steps were done."""
     rates = [thread.steps / thread.seconds for thread in threads if thread.seconds > 0]
     mean = sum(rates) / len(rates) if rates else 0.0
     if len(rates) < 2 or not mean:

@@ -32,8 +32,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 
 class SizePiece(msgspec.Struct, frozen=True):
-    """A line that fits the times of some neighbouring sizes: time = `latency` + bytes ÷
-    `bandwidth`.
+    """A line through the times of some neighbouring sizes: time = `latency` + bytes ÷ `bandwidth`.
 
     least: The smallest size in bytes.
     most: The largest size in bytes.
@@ -49,9 +48,7 @@ class SizePiece(msgspec.Struct, frozen=True):
 
 
 class SizeLine(msgspec.Struct, frozen=True):
-    """Hockney's line through the times of one path of a benchmark at several sizes: time =
-    `latency` + bytes ÷ `bandwidth`. A value is null if the measured sizes cannot show it. If no
-    line fits, `latency`, `bandwidth` and `half_size` are all null.
+    """Hockney's line through a path's times: time = `latency` + bytes ÷ `bandwidth`.
 
     benchmark: The benchmark's name.
     backend: The backend that measured it.
@@ -60,11 +57,10 @@ class SizeLine(msgspec.Struct, frozen=True):
     sizes: The sizes in bytes.
     error: The largest relative distance of a time from the line.
     worst: The size in bytes with the largest distance (`error`).
-    latency: Seconds that a transfer of any size takes at least.
-    bandwidth: The bandwidth in bytes/s that large sizes approach.
-    half_size: The size in bytes at which half of that bandwidth is reached.
-    pieces: Lines through the times of neighbouring sizes, if one line for all sizes is off by more
-        than 5 %: a library changes its algorithm or protocol between them."""
+    latency: Seconds that a transfer of any size takes at least; null if the sizes do not show it.
+    bandwidth: Bytes/s that large sizes approach; null if the sizes do not show it.
+    half_size: The size in bytes at which half of that bandwidth is reached; null without both.
+    pieces: Lines through neighbouring sizes, if one line for all sizes is off by more than 5 %."""
 
     benchmark: OwnName
     backend: OwnName

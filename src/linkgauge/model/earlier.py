@@ -1,5 +1,4 @@
-"""The comparison of a run's cells with earlier runs of the same machine. The run keeps the
-comparison."""
+"""The comparison of a run's cells with earlier runs of the same machine, which the run keeps."""
 
 from __future__ import annotations
 
@@ -26,10 +25,8 @@ class Earlier(msgspec.Struct, frozen=True):
     runs: The number of earlier runs in the comparison.
     since: The number of runs right before this run that were as low as this run.
     lost: The cells that are worse than before by more than chance and a few percent.
-    unknown: The numbers of the cells for which the earlier runs are too few or too variable to show
-        a loss of a tenth.
-    changed: The facts of the machine that changed since the earlier runs, each with the value
-        before and now."""
+    unknown: The numbers of the cells whose earlier runs cannot show a loss of a tenth.
+    changed: The facts of the machine that changed since, each with its value before and now."""
 
     runs: int
     since: int = 0

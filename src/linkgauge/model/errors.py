@@ -1,7 +1,4 @@
-"""The exceptions of linkgauge. Every error that leaves linkgauge is a LinkgaugeError.
-
-`exit_code` is the command line's exit code for the error (2: bad input; 3: an error cost results;
-4: nothing was measured)."""
+"""The exceptions of linkgauge: every error that leaves linkgauge is a LinkgaugeError."""
 
 from __future__ import annotations
 
@@ -51,35 +48,27 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 def worst_code(codes: Iterable[int]) -> int | None:
-    """Returns the exit code of several runs, hosts or paths: the first of 130, 3, 1, 4 and 0 that
-    occurs. Returns None if there are none."""
+    """Returns the first of 130, 3, 1, 4 and 0 that occurs; None without codes."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), None)
 
 
 class LinkgaugeError(Exception):
-    """Base of every error that linkgauge raises on purpose."""
-
     exit_code = 3
     kind: OutcomeKind = "call"
     """The outcome of a cell that ends with this error."""
 
 
 class InputError(LinkgaugeError):
-    """Unusable user input, such as an unknown name, a bad size or an unwritable folder."""
-
     exit_code = 2
 
 
 def pip_install(requirement: str) -> str:
-    """Returns the command that installs a package or an extra (`linkgauge[pack]`) for the running
-    Python. The pip on the user's PATH often belongs to another Python."""
+    """Returns the command for the running Python: the pip on the user's PATH is often another's."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 
 class MissingPackage(InputError, ImportError):
-    """An optional package that is needed for the requested work is not installed."""
-
     def __init__(self, package: str, extra: str) -> None:
         remedy = pip_install(f"linkgauge[{extra}]")
         super().__init__(f"{package} is not installed: {remedy} (or {package} alone)")
@@ -88,9 +77,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C ended a measurement of the Python API. So did SIGTERM, where it is handled like
-    Ctrl-C. `measured` is the value that the function would have returned, with what was measured
-    until then; it is None if there is nothing."""
+    """Ctrl-C or SIGTERM ended a measurement. `measured` has what was measured until then."""
 
     exit_code = 130
 
@@ -100,9 +87,7 @@ class Interrupted(LinkgaugeError, KeyboardInterrupt):
 
 
 class NotationError(InputError):
-    """A text is not valid notation. The error has the position of the first bad character.
-
-    `str()` shows the text with a caret under that character."""
+    """Invalid notation; `str()` shows the text with a caret under the first bad character."""
 
     def __init__(self, problem: str, text: str, position: int) -> None:
         super().__init__(problem)
@@ -116,22 +101,14 @@ class NotationError(InputError):
 
 
 class Unsupported(LinkgaugeError):
-    """This machine or backend cannot do what a cell requests. The cell's status is `skip`, with
-    this error as the reason."""
-
     kind: OutcomeKind = "unsupported"
 
 
 class NoPeerAccess(Unsupported):
-    """A device cannot access the memory of another device."""
-
     kind = "peer"
 
 
 class BackendError(LinkgaugeError):
-    """A native call failed. The cell's status is `error`. The message names the call and the error
-    that the call returned."""
-
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(f"{call}: {detail}")
         self.call = call
@@ -139,21 +116,14 @@ class BackendError(LinkgaugeError):
 
 
 class AllocationError(BackendError):
-    """An allocation failed during the run, although enough memory seemed to be free before."""
-
     kind = "memory"
 
 
 class DeviceLost(BackendError):
-    """The device is gone and stays unreachable until it is reset."""
-
     kind = "lost"
 
 
 class TookTooLong(BackendError):
-    """A call took too long, and the driver or a time limit ended it. The cell's status is
-    `timeout`."""
-
     kind = "timeout"
 
 
@@ -165,13 +135,10 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def unwritable(path: object, error: OSError) -> LinkgaugeError:
-    """Returns the error for a file that the user named and that could not be written. The error is
-    an InputError if another name would help, or a ResultsError if the disk is full or fails."""
+    """Returns a ResultsError if the disk is full or fails, else an InputError."""
     kind = ResultsError if error.errno in _DISK else InputError
     return kind(f"cannot write {path}: {error.strerror}")
 
 
 class DeviceBusy(LinkgaugeError):
-    """Another process uses a device that was to be measured. Nothing was measured."""
-
     exit_code = 4

@@ -11,25 +11,18 @@ _V = TypeVar("_V")
 
 
 class Shared:
-    """Keeps equal values as one object. This saves memory where many values are equal."""
-
     def __init__(self) -> None:
         self._known: dict[Hashable, Hashable] = {}
 
     def __call__(self, value: _K) -> _K:
-        """Returns the value, or the first value that was equal to it."""
         return self._known.setdefault(value, value)  # type: ignore[return-value]
 
     def each(self, values: Iterable[_K]) -> tuple[_K, ...]:
-        """Returns the same for each of many values."""
         values = tuple(values)
         return tuple(map(self._known.setdefault, values, values))  # type: ignore[arg-type]
 
 
 class Numbers:
-    """Numbers names in the order of their first use. Uses of other names that are shared in the
-    same way get the same numbers."""
-
     def __init__(self) -> None:
         self.known: dict[Hashable, int] = {}
 
@@ -37,21 +30,17 @@ class Numbers:
         return self.known.setdefault(name, len(self.known))
 
     def each(self, names: Iterable[Hashable]) -> list[int]:
-        """Returns the number of each of many names."""
         known = self.known
         return [known.setdefault(name, len(known)) for name in names]
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
-    """Returns the indices of items. The first item stays first. The items that share names with it
-    come next, and then the others."""
+    """Returns the indices of items: the first, those that share names with it, then the others."""
     first = frozenset(names[0])
     return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """Returns the values of each key. Keys, and the values of a key, stay in the order of
-    `pairs`."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -59,8 +48,6 @@ def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
 
 
 def tabled(entries: Iterable[tuple[_K, _L, _V]]) -> dict[_K, dict[_L, _V]]:
-    """Returns the values by row and column, in the order of `entries`. The last value of a place
-    counts."""
     found: dict[_K, dict[_L, _V]] = {}
     for row, column, value in entries:
         found.setdefault(row, {})[column] = value

@@ -1,7 +1,4 @@
-"""Joins values of one kind into one, as what several repetitions measured.
-
-The rule by which a field is joined stands at the field, as `Annotated[float, added]`. A field
-without a rule keeps its first value."""
+"""Joins values field by field, by the rule in a field's type, such as `Annotated[float, added]`."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Returns the values as one. With `known`, values that have the same objects in a field share
-    what the field becomes; the values must be kept as long as `known` is."""
+    """Returns the values as one. `known` must not outlive the values: identities are its keys."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}
@@ -39,7 +35,6 @@ def joined(values: Sequence[_S], known: Known | None = None) -> _S:
 def _rules(
     kind: type[Struct],
 ) -> tuple[Sequence[tuple[str, _Rule]], Callable[[Any], tuple[Any, ...]]]:
-    """Returns the fields that have a rule, each with the rule, and a function that returns them."""
     hints = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(kind))
     # What else is noted at a field, as the kind of a text, is no function.
     rules = [(name, rule) for name, noted in hints for rule in filter(callable, noted)]
@@ -48,13 +43,11 @@ def _rules(
 
 
 def joined_known(values: Iterable[_S | None]) -> _S | None:
-    """Returns the known values as one, or None without any."""
     known = _known(values)
     return joined(known) if known else None
 
 
 def each_joined(values: Iterable[Sequence[_S]]) -> tuple[_S, ...]:
-    """Returns the first ones as one, the second ones as one, and so on."""
     return tuple(map(joined, zip(*values, strict=True)))
 
 
@@ -63,12 +56,11 @@ def in_series(values: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
 
 
 def each_once(values: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
-    """Returns what the sequences have, each once, in the order of the first ones."""
     return tuple(dict.fromkeys(in_series(values)))
 
 
 def added(values: Sequence[Any]) -> Any:
-    """Returns the sum, or None if a value is unknown. Seconds end at nanoseconds."""
+    """Returns the sum, rounded to 9 digits (nanoseconds); None if a value is unknown."""
     if None in values:
         return None
     total = sum(values)
@@ -76,19 +68,16 @@ def added(values: Sequence[Any]) -> Any:
 
 
 def added_known(values: Iterable[Any]) -> Any:
-    """Returns the sum of the known values, or None without any."""
     known = _known(values)
     return sum(known) if known else None
 
 
 def all_known(values: Iterable[bool | None]) -> bool | None:
-    """Whether all known values are true, or None without any."""
     known = _known(values)
     return all(known) if known else None
 
 
 def most_known(values: Iterable[Any]) -> Any:
-    """Returns the largest known value, or None without any."""
     return max(_known(values), default=None)
 
 

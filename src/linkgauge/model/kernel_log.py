@@ -24,9 +24,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
     seconds: Seconds from the run's start.
     text: The text, with escapes for characters that are not printable.
-    kind: The subject of the line: an error of an NVIDIA GPU (`xid`), of an NVSwitch (`sxid`) or of
-        PCI Express (`aer`); a slot's change; an error of memory or processors (`hardware`); a fault
-        of the IOMMU; a killed process; or another message of a device's driver.
+    kind: What it reports, such as an error of a GPU (`xid`), NVSwitch (`sxid`) or PCIe (`aer`).
     pci: The PCI address of the function that the line names.
     level: The kernel's level, from 0 (emergency) to 7 (debug).
     code: The number of an Xid or SXid.

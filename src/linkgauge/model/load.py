@@ -1,4 +1,4 @@
-"""Describes the load that other programs put on a machine while a cell is measured."""
+"""The load that other programs put on a machine while a cell is measured."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ AT_WORK = 0.05
 
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The load of other processes during a span of time. Files leave out values that are 0, null or
-    empty.
+    """The load of other processes in a span of time. Files leave out 0, null and empty values.
 
     seconds: Length of the span in seconds.
     others: CPU time in seconds, on all CPUs together, that processes outside the run used.
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    cpu_distances: How far a virtual machine's CPUs are from each other: the seconds that a cache
-        line takes between the first CPU and each of several others, as means over the
-        repetitions."""
+    cpu_distances: Mean seconds of a cache line from a VM's first CPU to each of several others."""
 
     seconds: float
     others: float = 0.0
@@ -41,8 +38,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def joined(loads: Iterable[Load | None]) -> Load | None:
-    """Returns the load of several spans together, or None if the load of any span is unknown. The
-    process in the result is the process that was the busiest for the longest time."""
+    """Returns the load of all spans, with the process whose spans have the most CPU time."""
     known = list(loads)
     if not known:
         return None
@@ -61,6 +57,5 @@ def joined(loads: Iterable[Load | None]) -> Load | None:
 
 
 def _mean_distances(loads: Sequence[Load | None]) -> tuple[float, ...]:
-    """Returns the mean of `cpu_distances` over the loads that have a value."""
     known = [load.cpu_distances for load in loads if load is not None and load.cpu_distances]
     return tuple(map(fmean, zip(*known, strict=True))) if known else ()

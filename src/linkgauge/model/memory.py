@@ -27,13 +27,8 @@ NETWORK = "net"
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes, such as `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`,
-    or the caches of one CPU (`cpu:3`).
-
-    `space` is the backend, with the backend's own device type if any. `index` is the number within
-    the space; None only for `null`, the missing end of a pure read or write. `kind` says how host
-    memory is allocated; "" is pinned. `rank` is the process that holds the memory; None is this
-    process."""
+    """A place that holds bytes. `kind` is how host memory is allocated ("" is pinned). `rank` is
+    the process that holds it (None: this one)."""
 
     space: str
     index: int | None = None
@@ -50,7 +45,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the memory is the caches of one CPU. Such a memory cannot be allocated."""
+        """Whether it is the caches of one CPU, which cannot be allocated."""
         return self.space == "cpu"
 
     @property
@@ -59,7 +54,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_nic(self) -> bool:
-        """Whether the memory is a network interface. An interface moves bytes and holds none."""
+        """Whether it is a network interface, which moves bytes and holds none."""
         return self.space == NIC
 
     @property
@@ -68,25 +63,22 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def backend(self) -> str:
-        """The name of the backend that serves the memory, such as `torch` for `torch:xpu:0`."""
+        """The backend that serves the memory: `torch` for `torch:xpu:0`."""
         if self.is_nic:
             return NETWORK
         return "host" if self.is_cpu else self.space.partition(":")[0]
 
     @property
     def place(self) -> Memory:
-        """The device or node of the memory, without the kind of allocation."""
         return Memory(self.space, self.index, rank=self.rank) if self.kind else self
 
     @property
     def unranked(self) -> Memory:
-        """The same memory without its rank, as the process that holds it names it."""
         return Memory(self.space, self.index, self.kind)
 
     @property
     def label(self) -> str:
-        """The memory's name within its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`.
-        Between ranks, the name is the rank's number, because each rank has one memory."""
+        """`1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank's number between ranks."""
         return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:
@@ -95,7 +87,6 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
 @lru_cache(maxsize=1 << 14)
 def _text(space: str, index: int | None, kind: str, rank: int | None) -> str:
-    """Returns a memory in the notation. Results hold it in many places, so equal texts are one."""
     if space == "null":
         return "null"
     by_kind = f"/{kind}" if kind else ""

@@ -9,18 +9,13 @@ from .errors import InputError
 
 
 class UnknownName(InputError):
-    """A name that is none of the known ones. `what` says what it should name (`benchmark`), and
-    `near` is the end of the message, such as what `hint` returns."""
-
     def __init__(self, what: str, name: str, near: str) -> None:
         super().__init__(f"unknown {what} {name!r}{near}")
         self.name = name
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns the end of an error message about an unknown name. It is `, did you mean 'x'?` if a
-    known name is spelled similarly. Otherwise it is `otherwise` or, by default, a list of all known
-    names."""
+    """Returns `, did you mean 'x'?` if a known name is similar, else `otherwise` or all names."""
     import difflib
 
     written = {_plain(one): one for one in known}
@@ -35,7 +30,6 @@ def _plain(name: str) -> str:
 
 
 def and_all(names: Iterable[str], word: str = "and") -> str:
-    """Returns the names as words: `one, two and three`. Each name counts once."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} {word} {last}" if most else last
 
@@ -57,7 +51,5 @@ def spans(names: Iterable[str]) -> str:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """Splits a name such as `cuda:0` into backend and index. For a PCI address, the index is
-    None."""
     match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
     return (match[1], int(match[2])) if match else (name, None)

@@ -5,18 +5,8 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of the two CPUs. Work
-that moves no bytes is written from `null` to `null`, with the owner of the engine (`null -> null by
-host:0.cpu`, `null -> null by cuda:0.sm`).
-
-Between ranks, network interfaces are engines: `host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2` goes
-from rank 0's interface 1, over four streams, to rank 1's interface 2. An interface without a rank
-is the source's. Without `to`, the other rank's interface has the same number.
-
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. `at` says that a
-transfer loads a memory at a share of the transfer's full rate: `host:0 -> null by cpu*7 at 25%`.
-`str()` of a value is its notation, and reading that text gives the same value. Every error is a
-NotationError that points at the first bad character."""
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. A network
+interface without a rank is the source's; without `to`, the other rank's has the same number."""
 
 from __future__ import annotations
 
@@ -49,7 +39,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """Returns the concurrent transfers of one cell, in the order of the text."""
+    """Returns the concurrent transfers of a cell. Raises NotationError for other texts."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -61,7 +51,6 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
 
 
 def parse_transfer(text: str) -> Transfer:
-    """Returns the transfer that a text describes. The text must hold exactly one."""
     reader = _TransferParser(text)
     transfer = reader.transfer()
     reader.end("expected the end of the transfer")
@@ -69,7 +58,6 @@ def parse_transfer(text: str) -> Transfer:
 
 
 def parse_memory(text: str) -> Memory:
-    """Returns the memory that a text names. The text must hold exactly one."""
     reader = _TransferParser(text)
     memory = reader.memory()
     reader.end("expected the end of the memory's name")
@@ -77,8 +65,6 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """The `enc_hook` for msgspec's encoders. Returns a transfer in the notation, a gap as its text,
-    and a part as its name."""
     if isinstance(value, Transfer):
         return value.text
     if isinstance(value, Gap):
@@ -89,8 +75,7 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """Returns the `dec_hook` for msgspec's decoders. The hook reads transfers from the notation and
-    gaps from their texts. It parses each text of a transfer only once."""
+    """Returns a `dec_hook` for msgspec's decoders, which parses each text of a transfer once."""
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer | Gap:
@@ -111,7 +96,6 @@ def decode_hook() -> Callable[[type, object], Transfer | Gap]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """The `schema_hook` for msgspec's JSON Schemas: transfers and gaps are strings."""
     if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
@@ -124,14 +108,10 @@ def _engines_of(owner: Memory) -> tuple[EngineKind, ...]:
 
 
 def _computes(engine: Engine) -> bool:
-    """Whether the engine can do work that moves no bytes, as threads and kernels can."""
     return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
 
 class Cursor:
-    """Reads a text from its beginning to its end. An error message begins with `where`, and points
-    at the word at the current position or, without one, at the character."""
-
     blanks = frozenset(" \t\r\n")
     word = _NAME
 
@@ -159,21 +139,16 @@ class Cursor:
             raise self.error(problem)
 
     def take(self, token: str) -> bool:
-        """Skips blanks, then consumes `token` if the text continues with it. Returns whether it
-        did."""
         self.blank()
         return self.adjoining(token)
 
     def adjoining(self, token: str) -> bool:
-        """Consumes `token` if it follows without a blank. Returns whether it did."""
         if self.text.startswith(token, self.at):
             self.at += len(token)
             return True
         return False
 
     def matched(self, pattern: re.Pattern[str]) -> str | None:
-        """Consumes the text that matches the pattern at the current position, and returns that
-        text. Returns None if nothing matches."""
         match = pattern.match(self.text, self.at)
         if match is None:
             return None
@@ -181,8 +156,6 @@ class Cursor:
         return match[0]
 
     def one_of(self, pattern: re.Pattern[str], names: Collection[str]) -> str | None:
-        """Skips blanks, then consumes and returns the next word if it is in `names`. Returns None
-        otherwise."""
         self.blank()
         before, found = self.at, self.matched(pattern)
         if found in names:
@@ -192,8 +165,6 @@ class Cursor:
 
 
 class _TransferParser(Cursor):
-    """Parses the grammar above. Each method reads one rule."""
-
     def name(self, what: str) -> str:
         self.blank()
         found = self.matched(_NAME)
@@ -212,7 +183,6 @@ class _TransferParser(Cursor):
         return int(found)
 
     def place(self) -> Memory:
-        """Reads `space:index`. The space may itself contain colons (`torch:xpu:0`)."""
         space = self.name("a memory such as host:0 or cuda:1")
         if space == "null":
             return NULL
@@ -247,8 +217,6 @@ class _TransferParser(Cursor):
         return self.ranked(place)
 
     def engine(self, default: Memory, rank: int | None) -> Engine:
-        """Reads an engine. `default` is the owner of an engine without an owner. `rank` is the rank
-        of a network interface without a rank."""
         self.blank()
         start = self.at
         name = self.name(_AN_ENGINE)
@@ -278,7 +246,6 @@ class _TransferParser(Cursor):
         return Engine(owner, name, count, self.far() if owner.is_nic else None)
 
     def far(self) -> int | None:
-        """Reads the number of the interface at the other end, if the text names one."""
         if not self.keyword("to"):
             return None
         self.blank()
@@ -316,7 +283,6 @@ class _TransferParser(Cursor):
         return Transfer(source, destination, engine, scale, both_ways, self.load())
 
     def check_nic(self, owner: Memory, source: Memory, destination: Memory, at: int) -> None:
-        """Raises NotationError if the network interfaces in the transfer cannot carry it out."""
         ranks = source.rank, destination.rank
         if None in ranks or ranks[0] == ranks[1]:
             problem = f"{owner.unranked} moves bytes between two ranks: host:0@0 -> host:0@1"

@@ -1,5 +1,4 @@
-"""Notes on a cell in addition to its figures. Where notes are shown, they are turned into
-sentences."""
+"""Notes on a cell in addition to its figures; they become sentences where they are shown."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
     asked: The requested relative precision.
     reached: The relative precision that was reached; null without an interval.
     samples: The number of samples.
-    budget: True if the time budget that the user gave ended it; left out if the cell's own time
-        did."""
+    budget: True if the user's time budget ended it; left out if the cell's own time did."""
 
     asked: float
     reached: float | None

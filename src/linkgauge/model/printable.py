@@ -1,8 +1,4 @@
-"""Makes text from other sources (names, labels, reasons, drivers' messages) harmless before it
-leaves the program.
-
-All code that writes for people or other programs cleans the output with `printable`, or with
-`escaped` if the output is JSON. Measured and stored values are not changed."""
+"""Makes text of other sources harmless in all output: by `printable`, or in JSON by `escaped`."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns the text with a mark in place of each character that is not printable. Such
-    characters control a terminal, begin a line or turn the direction of text. Characters in `keep`
-    stay. Text that a CI system would take for a command also gets a mark. The length stays the
-    same."""
+    """Returns the text with marks for what would control a terminal or be a CI system's command."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -38,8 +31,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 class BriefRepr:
-    """A document whose `repr` is one short line: what it holds, with collections as their
-    lengths."""
+    """A document whose `repr` is one short line, with collections as their lengths."""
 
     __slots__ = ()
     __struct_fields__: ClassVar[tuple[str, ...]]
@@ -61,8 +53,6 @@ def _brief(value: Any) -> str:
 
 
 def all_printable(value: Any) -> Any:
-    """Returns the value with `printable` applied to each text in lists and in the values of
-    dicts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -73,8 +63,7 @@ def all_printable(value: Any) -> Any:
 
 
 def escaped(document: bytes) -> bytes:
-    """Returns the JSON with escapes for the characters that `printable` would replace. It decodes
-    to the same value."""
+    """Returns the JSON, equal when decoded, with escapes for what `printable` would replace."""
     is_plain = document.isascii() and b"\x7f" not in document  # as most are, found at once
     is_harmless = is_plain or document.translate(None, _PLAIN).decode().isprintable()
     if is_harmless and b"##" not in document:
@@ -85,7 +74,6 @@ def escaped(document: bytes) -> bytes:
 
 @cache
 def _beyond() -> re.Pattern[str]:
-    """Returns the pattern of a character beyond ASCII. Making it takes 5 ms."""
     return re.compile("[\x7f-\U0010ffff]")
 
 
@@ -94,14 +82,11 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _escape(character: str) -> str:
-    """Returns JSON's escape of a character. Characters beyond the first plane take two escapes
-    (UTF-16)."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def unwrapped(stream: IO[str]) -> IO[str]:
-    """Returns the stream below all proxies, which name it as rich's do: `rich_proxied_file`."""
     while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
         stream = inner
     return stream

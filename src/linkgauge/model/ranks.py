@@ -24,8 +24,7 @@ class Rank(msgspec.Struct, frozen=True):
     process: Its process id.
     memory: The memory that the rank measures with, in the notation; null until known.
     model: The model of its accelerator; null until known, or without an accelerator.
-    ahead: How far its monotonic clock is ahead of rank 0's clock, in seconds; null if the clocks
-        were not compared.
+    ahead: Seconds that its monotonic clock is ahead of rank 0's; null if they were not compared.
     unsure: The largest error of `ahead`, in seconds; null if the clocks were not compared.
     nics: The network interfaces of its machine, if the run measures interfaces."""
 
@@ -84,15 +83,12 @@ class LostRank(msgspec.Struct, frozen=True):
 
 
 def lost_rank(number: int, how: str, doing: str, known: Rank | None = None) -> LostRank:
-    """Describes a rank that is gone. `known` is what is known of it."""
     if known is None:
         return LostRank(number, how, doing)
     return LostRank(number, how, doing, known.host, known.process, known.memory)
 
 
 class RankLost(LinkgaugeError):
-    """The run cannot continue because a rank ended or does not answer."""
-
     def __init__(self, lost: LostRank, kind: OutcomeKind = "crash") -> None:
         super().__init__(str(lost))
         self.lost = lost
@@ -103,8 +99,6 @@ class RankLost(LinkgaugeError):
 
 
 class RankInterface(NamedTuple):
-    """A rank, and the number of one of the rank's network interfaces."""
-
     rank: int
     nic: int
 
@@ -114,8 +108,7 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """Returns the network interfaces of the source and of the destination, in this order. If the
-    engine does not name the far interface, it has the same number as the owner's."""
+    """Returns the interfaces of source and destination; by default both have the same number."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -126,8 +119,6 @@ def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
 
 
 def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
-    """Returns why a transfer's interfaces cannot carry it out, as a sentence. Returns None if they
-    can."""
     ends = nic_ends(transfer)
     for end in ends:
         if end.rank not in ranks:
@@ -164,17 +155,15 @@ def _named(rank: Rank) -> str:
 
 
 def rdma_nics(rank: Rank) -> tuple[int, ...]:
-    """Returns the numbers of the interfaces that are up and have an RDMA device."""
+    """Returns the numbers of the interfaces with RDMA that are not down."""
     return tuple(
         at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
     )
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the numbers of the interfaces by which a rank may reach the other ranks. An interface
-    must be up and have an address. If all ranks are on one machine, only the loopback counts.
-    Otherwise the loopback does not count, nor do interfaces whose address another machine also has
-    (bridges of containers)."""
+    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
+    those whose address no other machine has (as bridges of containers do)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -194,9 +183,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface among `able` that a rank uses by default to reach other ranks, or None
-    if there is none. It is the fastest. Among equally fast interfaces, those on the NUMA node of
-    the rank's memory come first, then lower numbers."""
+    """Returns the fastest interface; among equals, one on the NUMA node, then the lowest number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -206,8 +193,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface among `able` with the fewest PCI hops to the rank's GPU. Among equally
-    near interfaces, those on the GPU's NUMA node come first, then the default interface."""
+    """Returns the interface with the fewest PCI hops to the rank's GPU, or None."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

@@ -1,8 +1,4 @@
-"""What recorded runs of healthy machines show of each kind of path: how much a new process changes,
-and how far off a single figure may be.
-
-The numbers are those of the runs in docs/recordings.md, which `tools/recordings` makes. They stand
-in for the machine's own runs, until there are enough of these."""
+"""What recorded runs of healthy machines (docs/recordings.md) show of each kind of path."""
 
 from __future__ import annotations
 
@@ -29,15 +25,8 @@ SHORT = 1 << 20
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
-    """What recorded runs show of a kind of path.
-
-    process: The relative standard deviation of what only a new process or another moment changes:
-        of runs, less what their repetitions explain. The root mean square over the figures of the
-        kind and over the sets, or more where a set's ranges else hold too little.
-    furthest: How far the furthest two healthy runs of a set are apart, as a fraction of the faster
-        figure: of a rate, or the inverse of a time. It stands in for the range of a figure without
-        one.
-    alone: Whether devices alone do the work, so that no other user of the host takes part."""
+    """`process` is the relative standard deviation that a new process adds, `furthest` the distance
+    of the furthest two runs. With `alone`, no other user of the host takes part."""
 
     process: float
     furthest: float
@@ -66,15 +55,12 @@ BetweenRuns = Mapping[PathKind, float]
 
 
 def path_kind(cell: Cell, size: int | None) -> PathKind:
-    """Returns the kind of path of a cell whose figure is of `size` bytes."""
     return kind_of(cell.transfers, cell.does, size, is_latency=cell.report.is_latency)
 
 
 def kind_of(
     transfers: Sequence[Transfer], does: Operation, size: int | None, *, is_latency: bool
 ) -> PathKind:
-    """Returns the kind of path of transfers of `size` bytes that carry out an operation.
-    `is_latency` says that their figure is a time."""
     if does.collective is not None:
         return "short collectives" if (size or 0) <= SHORT else "collectives"
     by_device = any(each.engine.owner.is_device for each in transfers)

@@ -18,8 +18,7 @@ Profiler = Literal["nsys", "ncu"]
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """How copies by accelerators are cut into pieces. Streams (a kernel's blocks, or a copy
-    engine's queues) run at the same time, and each copies its pieces one after another.
+    """How accelerators' copies are cut. Streams run at once, and each copies its pieces in turn.
 
     size: Bytes of a piece.
     streams: The number of streams.
@@ -30,7 +29,6 @@ class Pieces(msgspec.Struct, frozen=True):
     payload: int = 256
 
     def describe(self, engine: str) -> str:
-        """Returns the settings that concern an engine (`ce` or `sm`), as text for people."""
         accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
         clock = "" if engine == "sm" else ", timed by the host's clock"
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
@@ -59,15 +57,12 @@ class EngineSettings(msgspec.Struct, frozen=True):
     tuned: Whether to use the settings remembered as best for the device's model.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut into pieces. The kernel settings above then have no effect. Null if
-        copies are not cut.
-    peer_access: Whether devices access each other's memory directly. If not, the driver carries out
-        copies between devices.
+    pieces: How copies are cut (the kernel settings above then do nothing); null if they are not.
+    peer_access: Whether devices access each other's memory directly; else the driver copies.
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     tunes: Whether to search for the best settings. If not, only remembered settings are used.
-    calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels.
-        A start signal then must not wait for the host."""
+    calls_wait: Whether calls may wait for the device (profilers): start signals then must not."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -85,8 +80,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The result of trying settings on a path of a device. `settings` are in words. `rate` is in
-    bytes/s. `problem` says why the settings were ruled out."""
+    """Settings that were tried on a path. `rate` is in bytes/s; `problem` rules them out."""
 
     path: str
     settings: str
@@ -113,8 +107,7 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that the processes use, or CPUs of the simulated machine. Empty for all CPUs that
-        this process may use.
+    cpus: The CPUs that the processes use, or the simulated machine's; empty for all allowed CPUs.
     environment: Environment variables that differ from this process's; null to unset one."""
 
     cpus: tuple[int, ...] = ()
@@ -128,9 +121,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     most: For the whole run, whatever happens.
     passes: The time of measuring after which no cell is repeated to be more precise.
     measuring: The time of measuring after which no repetition of a cell begins.
-    order: The benchmarks in the order in which the time goes to them, if the user gave the budget.
-        If it is left out, the plan gave the budget, and all cells are measured once before any is
-        repeated."""
+    order: The order of benchmarks that get the time, if the user gave the budget; else left out."""
 
     aim: float
     most: float
@@ -179,7 +170,6 @@ class Settings(msgspec.Struct, frozen=True):
     soak: Soaking | None = None
 
     def of(self, cell: Cell) -> Settings:
-        """Returns the settings that apply to this cell."""
         if cell.does.fills_time:
             return replace(self, max_time=self.rate_time, precision=0.0)
         if cell.runs is not None and self.samples is None:

@@ -1,9 +1,4 @@
-"""The kinds of texts in documents. A kind says what of a text may leave the machine when the
-document is shared without names. A text without a kind never leaves it.
-
-A name gets a pseudonym, which is the same in the whole document. A text of closed form is kept if
-each of its words is in the vocabulary of its kind, and gets a pseudonym otherwise. Free text is
-left out. `machine.captures.shared` carries this out."""
+"""The kinds of texts in documents: what of each may leave the machine in a document."""
 
 from __future__ import annotations
 
@@ -23,8 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """What may leave the machine: texts of these words. `otherwise` stands for other texts, with
-    their number in place of `{0}`."""
+    """Texts of these words may leave the machine; others become `otherwise`, with their number."""
 
     otherwise: str
     words: Words = "none"

@@ -1,7 +1,4 @@
-"""The basic types: engines, transfers, cells and benchmarks.
-
-Every measurement is a transfer: `memory --engine--> memory`. All values are plain and frozen;
-`str()` of each is its notation, which `notation.parse_*` reads back to the same value."""
+"""Engines, transfers, cells and benchmarks. `str()` of each is in the notation."""
 
 from __future__ import annotations
 
@@ -41,13 +38,8 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """The device or node that does the work, and how. `cuda:1.ce` is a copy engine, `cuda:1.sm` a
-    kernel, and `host:0.cpu*8` are threads. `nic:1.tcp*4 to nic:2` is a network interface and the
-    interface that it reaches.
-
-    `count` is the number of threads, or of a network interface's streams. None means one thread on
-    every CPU of the node. `far` is the number of the other rank's interface. None means the same
-    number as the owner's."""
+    """`count` is the number of threads (None: one on each CPU) or streams; `far` is the number of
+    the interface at the other end (None: the same as the owner's)."""
 
     owner: Memory
     kind: EngineKind
@@ -59,30 +51,19 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bare(self) -> str:
-        """The engine in the notation, without the owner."""
         bare = self.kind if self.count is None else f"{self.kind}*{self.count}"
         return bare if self.far is None else f"{bare} to {NIC}:{self.far}"
 
     def seen_from(self, source: Memory) -> str:
-        """Returns the engine in the notation, for a transfer from `source`. An interface of the
-        source's rank is written without the rank."""
         if self.owner.is_nic and self.owner.rank == source.rank:
             return f"{self.owner.unranked}.{self.bare}"
         return str(self)
 
 
 class Transfer:
-    """A move of bytes from `source` to `destination` by `engine`. The number of bytes is `scale`
-    times the cell's size.
-
-    With `both_ways`, one kernel copies in both directions over one pair of buffers. Every other
-    chunk goes back (nvbandwidth's split warps), so each direction carries half the size. `load` is
-    for a transfer that loads a memory while another transfer is measured. It is in percent of the
-    transfer's full rate.
-
-    The class is not a Struct, because files and messages hold a transfer's notation. msgspec passes
-    types that it does not know to the hooks of `notation`. `text` is the notation, and identifies
-    the transfer."""
+    """A move of `scale` × the cell's size in bytes. With `both_ways`, one kernel copies over one
+    pair of buffers, and every other chunk goes back, as nvbandwidth's split warps do. `load` is in
+    percent. It is no Struct, so that msgspec passes it to the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -122,42 +103,35 @@ class Transfer:
         return f"Transfer({self.text!r})"
 
     def by(self, engine: Engine) -> Transfer:
-        """Returns the same transfer with another engine."""
         ends = self.source, self.destination
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
-        """Returns the transfer between other memories. `at` returns the replacement of a memory, or
-        of the engine's owner."""
         engine = msgspec.structs.replace(self.engine, owner=at(self.engine.owner))
         ends = at(self.source), at(self.destination)
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def bytes_each_way(self, size: int) -> int:
-        """Returns the payload bytes from source to destination in one loop, for a cell of `size`
-        bytes."""
+        """Returns the payload bytes from source to destination in one loop."""
         moved = self.bytes_moved(size)
         if not self.both_ways:
             return moved
         return moved // (2 * CHUNK) * CHUNK + max(0, moved % (2 * CHUNK) - CHUNK)
 
     def bytes_moved(self, size: int) -> int:
-        """Returns the payload bytes of one loop in all directions."""
+        """Returns the payload bytes of one loop, in both directions together."""
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count for a cell's figures. If the report is
-        on the first transfer only, one direction counts. Otherwise both directions count."""
+        """Returns the payload bytes of one loop that count, one way for FIRST and BEST."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields the ways that the payload takes. Each has a source, a destination, whether the
-        memory there is read or written, and the fraction of the bytes. An engine reads the source
-        and writes the destination, unless it owns that memory. With `both_ways`, half of the bytes
-        go in each direction."""
+        """Yields source, destination, access and fraction of the bytes of each way. An engine reads
+        the source and writes the destination, unless it owns that memory."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -171,27 +145,23 @@ class Transfer:
 
     @property
     def way(self) -> tuple[str, str]:
-        """The places that bytes come from and go to. For a pure read or write, the engine's owner
-        replaces the missing end."""
+        """The places that bytes come from and go to; the engine's owner replaces a null end."""
         owner = self.engine.owner.place
         source, destination = (owner if m.is_null else m for m in (self.source, self.destination))
         return str(source), str(destination)
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """The source and the destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
     @property
     def named(self) -> tuple[Memory, Memory, Memory]:
-        """The source, the destination and the engine's owner."""
         return self.source, self.destination, self.engine.owner
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the default owner of an engine: the source if it is a device, else the destination if
-    it is a device, else the source's node. For a pure write it is the destination's node."""
+    """Returns the first end that is a device, else the source's node (the other if it is null)."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -199,8 +169,6 @@ def default_owner(source: Memory, destination: Memory) -> Memory:
 
 
 class Report(StrEnum):
-    """How a cell's headline figure is computed."""
-
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
     BEST = "best"
@@ -226,18 +194,14 @@ class Report(StrEnum):
 
     @cached_property  # asked for each sample
     def is_latency(self) -> bool:
-        """Whether the figure is a time, not a rate."""
         return self in _LATENCIES
 
     @property
     def is_first(self) -> bool:
-        """Whether the figure is that of the first transfer only."""
         return self in _OF_FIRST
 
     @property
     def is_total(self) -> bool:
-        """Whether the figure is computed for all transfers together, not as a sum of their
-        figures."""
         return self in _TOTALS
 
 
@@ -247,15 +211,13 @@ _TOTALS = (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """Returns a cell's operation. Older files have no operation, so the report determines it."""
+    """Returns a cell's operation, which the report determines in older files."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
     return operation
 
 
 class Place(NamedTuple):
-    """The position of a cell in its matrix: the labels of the row and the column."""
-
     row: PlaceName
     column: PlaceName
 
@@ -264,8 +226,7 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A position in a matrix, with the transfers that run there at the same time and the report of
-    the figure.
+    """A position in a matrix, with its concurrent transfers and the report of the figure.
 
     row: The label of its row.
     column: The label of its column.
@@ -283,7 +244,6 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def places(self) -> tuple[Memory, ...]:
-        """The devices and nodes that take part, each once."""
         memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
         return tuple(dict.fromkeys(memory.place for memory in memories))
 
@@ -314,12 +274,10 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     @property
     def does(self) -> Operation:
-        """The properties of the cell's operation."""
         return named(self.operation)
 
     @property
     def runs(self) -> int | None:
-        """The number of samples of a repetition, if the cell fixes the number; else None."""
         if self.report is Report.BEST:
             return BEST_OF
         if self.report is Report.HIDDEN:
@@ -332,9 +290,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of one loop that count for the figures, for each transfer. Payload
-        counts once. An operation on arrays counts every array. In a broadcast, the bytes that are
-        stored once for all destinations count once."""
+        """Returns the bytes of a loop that count, for each transfer. A broadcast's bytes count
+        once, and an operation on arrays counts every array."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -344,8 +301,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of one loop that the headline figure counts. For a collective, these
-        are the bytes of its algorithm bandwidth."""
+        """Returns the bytes of one loop in the headline figure; those of algbw for a collective."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -353,7 +309,6 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted[0] if self.report.is_first else sum(counted)
 
     def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
-        """Returns the memory and the bytes of each buffer that the cell holds."""
         if isinstance(self.operation, Collective):
             yield from self._collective_buffers(self.operation, size)
             return
@@ -376,13 +331,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells. `reason` says why the benchmark is skipped if it has no cells.
-    `parts` names the matrices of single transfers (`read1`, `read2`) that are shown besides the
-    headline, which is then called `total`. `sweep` means that columns are settings, not memories.
-    `size` is the benchmark's own size in bytes, if any. `pairs` means that each cell is of two
-    devices. `sampled` is the sample of pairs; None if all pairs have cells. `in_rounds` means that
-    disjoint pairs are measured at the same time. `rounds` gives each cell a number; cells with the
-    same number are measured at the same time or not at all."""
+    """A matrix of cells. `parts` names the matrices of single transfers. With `sweep`, columns are
+    settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str
     title: str

@@ -1,6 +1,4 @@
-"""Units: how figures are stored and shown, and whether higher or lower is better.
-
-Figures are in SI base units (bytes per second, seconds). They are scaled only for display."""
+"""Units: figures are stored in SI base units (bytes/s, seconds), and scaled only for display."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit of figures. `symbol` is the unit in results. For display, figures are divided by
-    `scale` and get the unit `shown`."""
+    """For display, figures are divided by `scale`, and `shown` replaces `symbol`."""
 
     symbol: str
     shown: str
@@ -76,8 +73,7 @@ UNITS = {unit.symbol: unit for unit in _ALL}
 
 
 def unit_of(symbol: str) -> Unit:
-    """Returns the unit that results store as `symbol`. Figures in an unknown unit are displayed
-    unscaled."""
+    """Returns the unit that results store as `symbol`; an unknown one is displayed unscaled."""
     return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
 
 
@@ -87,10 +83,8 @@ _LARGEST = 1 << 60
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of `4K`, `512M`, `1GiB`, `0x100000` or a bare number of bytes.
-
-    Prefixes are powers of two, as in all tools of this kind. Raises InputError for other texts, for
-    0 and for more than an exbibyte."""
+    """Returns the bytes of `512M`, `1GiB` or `0x100000`; prefixes are powers of two. Raises
+    InputError for other texts, 0, and more than an exbibyte."""
     stripped = text.strip()
     match = _SIZE.fullmatch(stripped)
     # ASCII only: digits of other scripts were never meant as a size.
@@ -114,11 +108,8 @@ MOST_SIZES = 64
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Returns the sizes of a comma-separated list, in order and without duplicates.
-
-    A part may be a sweep: `1K:1G:x2` multiplies from 1K on, `64K:1M:+64K` adds. As in nccl-tests,
-    the last size is the largest that the steps reach without passing the end. Raises InputError for
-    any other text, and for more than MOST_SIZES."""
+    """Returns the sizes of a list, each once. `1K:1G:x2` and `64K:1M:+64K` are sweeps that never
+    pass their end, as in nccl-tests. Raises InputError."""
     found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
@@ -126,7 +117,6 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def _sizes_of(part: str) -> Iterator[int]:
-    """Yields the sizes of one part of a list."""
     if ":" not in part:
         yield parse_size(part)
         return
@@ -165,7 +155,7 @@ def _adding(part: str, size: int, end: int, step: str) -> Iterator[int]:
 
 
 def format_size(size: int) -> str:
-    """Returns a size as text in its shortest exact form: 512 MiB, 4 KiB, 1000 B."""
+    """Returns a size in its shortest exact form: 512 MiB, 4 KiB, 1000 B."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power and size % (1 << power) == 0:
             return f"{size >> power} {name}"
@@ -173,8 +163,7 @@ def format_size(size: int) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """Returns a size as text with one decimal: 3.7 GiB. Use it for sizes other than those of cells,
-    which are shown exactly."""
+    """Returns a size with one decimal (3.7 GiB). Sizes of cells are shown exactly instead."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {name}"
@@ -182,8 +171,7 @@ def approximate_size(size: int) -> str:
 
 
 def parse_fraction(text: str, what: str = "precision") -> float:
-    """Returns the fraction of a text: `0.01` and `1%` both give 0.01. Raises InputError, which
-    names `what`, unless 0 < fraction < 1."""
+    """Returns 0.01 for `1%` and `0.01`. Raises InputError unless 0 < fraction < 1."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
     if not match or len(text) > 40:
         raise InputError(f"{what} {text!r} is not understood: write 0.01 or 1%")
@@ -194,13 +182,10 @@ def parse_fraction(text: str, what: str = "precision") -> float:
 
 
 def count_of(count: int | None, one: str = "cell", several: str = "") -> str:
-    """Returns a number with its noun: `1 cell`, `2 cells`. `several` is the plural, if it is not
-    the noun with an s."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
 def percent(share: float) -> str:
-    """Returns a share as text in percent: `0.02%`, `0.1%`, `1.2%`, `12%`."""
     hundredths = share * 100
     decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
     return f"{hundredths:.{decimals}f}%"
@@ -217,9 +202,7 @@ LONGEST = 10 * 366 * 86400.0
 
 
 def parse_duration(text: str, what: str) -> float:
-    """Returns the seconds of `10s`, `90m`, `8h`, `1h30m`, `2d`, `500ms`, or of a bare number such
-    as `10` or `0.5`. Raises InputError, which names `what`, for other texts, for 0, and for more
-    than ten years."""
+    """Returns the seconds of `1h30m` or `0.5`. Raises InputError for 0 and for over ten years."""
     stripped = text.strip().lower()
     if _NUMBER.fullmatch(stripped):
         stripped += "s"
@@ -232,8 +215,7 @@ def parse_duration(text: str, what: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Returns a duration as text in at most two parts: `8 h`, `1 h 30 min`, `10 min`, `12.5 s`,
-    `250 ms`."""
+    """Returns a duration in at most two parts: `1 h 30 min`, `12.5 s`, `250 ms`."""
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 60:
@@ -250,6 +232,6 @@ def format_duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Returns the time since a start in hours, minutes and seconds: `8:03:12`."""
+    """Returns seconds as `8:03:12`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -15,10 +15,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
     text: The index of the arithmetic in the result's `texts`, from 0; null if in `because`.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect if every link of the path ran at its best: the achievable figure,
-        else the theoretical one. Null if equal to the expected figure.
-    peers: The number of equal cells of this run whose median is used as the achievable figure; null
-        if the expectation comes from elsewhere."""
+    nominal: The figure to expect with all links at their best; null if equal to the expected one.
+    peers: How many equal cells of this run give the achievable figure (their median); else null."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -30,5 +28,4 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def figure(self) -> float | None:
-        """The achievable figure, else the theoretical one; None if both are unknown."""
         return self.achievable or self.theoretical

@@ -1,6 +1,4 @@
-"""Data types for the figures of cells in a run, and for the content of a history of runs.
-
-Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 8601 in UTC."""
+"""Figures of cells in a run, in SI base units, and the content of a history; moments are in UTC."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ from .result import CellResult, Result, RunVerdict, Status, Verdict
 class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
     """The identity of a cell over several runs of a machine.
 
-    transfers: The cell's transfers, in the notation. Other engines or other memory make another
-        identity, even in the same row and column.
+    transfers: The cell's transfers, in the notation. Other engines or memory are another identity.
     definition: How a total is computed; empty if the figure is no total."""
 
     transfers: str = ""
@@ -31,19 +28,12 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
 
     @property
     def cell(self) -> SeriesId:
-        """The same identity as a plain SeriesId, without the fields that a subclass adds."""
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
 class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
-    """The figure of a cell in a run, in its `unit`. `figure` is the headline. `median` is the
-    median of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
-    percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
-    expected with all links at their best. `share` is how much the figure is of
-    the latter. None marks a figure that does not exist.
-
-    A field that is added here is taken from the field of that name of the cell's result or of its
-    statistics. It is a column of the history, and comparisons have it."""
+    """The figure of a cell in a run. A field that is added here is taken from the cell's result or
+    its statistics by name, becomes a column of the history, and is compared."""
 
     unit: str
     better: Better
@@ -62,7 +52,6 @@ class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[Figure]]]:
-    """Yields each result with the figures of its cells."""
     for result, _, repeat in numbered(results):
         yield result, [figure_of(result, cell, repeat) for cell in result.cells]
 
@@ -73,7 +62,6 @@ def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns the fields of a cell's figure that its result has by other names."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {
@@ -94,10 +82,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     number: The number of the run in the history.
     id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that it was given.
-    host: The name of the host, or of the description of a simulated machine; `unknown` if there is
-        no name.
-    accelerators: The models of the accelerators found, separated by commas; `cpu` if there are
-        none.
+    host: The name of the host, or of a simulated machine's description; `unknown` without a name.
+    accelerators: The models of the accelerators, separated by commas; `cpu` if there are none.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     simulated: Whether it was measured on a simulated machine.
@@ -141,9 +127,6 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
-    """An earlier run of the same machine, to compare a later run with: the run, the figures of its
-    cells, its settings, and the facts of the machine's state."""
-
     run: PastRun
     figures: tuple[Figure, ...]
     settings: Settings
@@ -151,18 +134,14 @@ class EarlierRun(msgspec.Struct, frozen=True):
 
 
 class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A measured cell in the history. `number` is the key of the cell in the database."""
-
     number: int
     unit: str
     better: Better
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of earlier runs of a machine, for a comparison that needs no more. `runs` is the
-    number of runs. Each cell of `cells` has the medians of the runs in which it passed. The runs
-    have numbers from 1, the latest run first. The first of them, `low` in number, were worse than
-    the others. `state` has the facts of the machine's state in the latest of the others."""
+    """The medians of each cell in the runs in which it passed. Run 1 is the latest; the first `low`
+    runs were worse than the others."""
 
     runs: int
     state: dict[str, str]
@@ -200,8 +179,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """The history of a benchmark's cells on one machine, measured with the same settings.
 
     host: The name of the host, or of the description of a simulated machine.
-    accelerators: The models of the machine's accelerators, separated by commas; `cpu` if there are
-        none.
+    accelerators: The models of the accelerators, separated by commas; `cpu` if there are none.
     simulated: Whether the machine is simulated.
     settings: The settings that differ from the defaults.
     runs: The runs, in the order of time.

@@ -58,13 +58,11 @@ _HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find me
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of one of several concurrent transfers (in a sustained total, while all run). In a
-    cell that reports hidden time: the seconds of one loop, of the kernel or of the copies alone.
+    """The figure of one of several concurrent transfers or, for hidden time, of one of its loops.
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
-        that runs while a latency is measured, in seconds for hidden time.
+    samples: Its samples, in the result's unit; bytes/s beside a latency, seconds of hidden time.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or on a shared path."""
 
@@ -76,8 +74,7 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
-    """The times that one rank takes for its part of each of several collectives. The rank that
-    comes last has the shortest times, because it waits for no other rank.
+    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
 
     rank: The rank's number, from 0.
     seconds: Seconds that the rank's part of each collective takes.
@@ -89,8 +86,7 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "secon
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where one buffer actually lies. Files leave out null values, because runs hold hundreds of
-    thousands of placements.
+    """Where one buffer actually lies. Files leave out null values, because runs hold many buffers.
 
     memory: The memory, in the notation.
     bytes: Size of the buffer in bytes.
@@ -108,16 +104,14 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Warnings exist only in files; a cell read from a file has notes
-    instead.
+    """The result of one cell. Warnings exist only in files; a cell that is read has notes instead.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
     warnings: The notes, as sentences.
     bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
     loops: Loops of a sample; null if it was not measured.
-    stopped: Why sampling ended: precision reached, number of samples fixed, the cell's time over,
-        no gain from more samples, or the run's time budget used; null without samples.
+    stopped: Why sampling ended (`noise`: more samples would not help); null without samples.
     verified: Whether the bytes that arrived are right; null if the bytes were not compared.
     locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
@@ -132,9 +126,7 @@ class CellResult(Cell, frozen=True, gc=False):
     verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
-    definition: How a total is computed: `sustained` is the sum of the rates while all transfers
-        run, `serial` the bytes divided by the span, because they never all ran together, and `span`
-        that as nvbandwidth times it. Null if the figure is no total, and in earlier versions.
+    definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null: no total.
     kind: Why the cell did not pass, as a code for programs; null if it passed.
     notes: Other remarks, as values.
     phase: The phase in which the cell failed or was skipped; null if it passed, or if unknown.
@@ -186,29 +178,27 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether the figure is what the hardware in its present state should reach."""
         return self.verdict in ("ok", "degraded")
 
     @property
     def reached(self) -> float | None:
-        """The share of what the hardware should reach when nothing is degraded, in every output."""
+        """The share of what the hardware should reach at its best; None if it is not judged."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 
     @property
     def at_best(self) -> float | None:
-        """The figure to expect when nothing is degraded; None if nothing is expected."""
+        """The figure to expect when nothing is degraded."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether the cell counts as ok only because equal cells of the same run reach no more."""
+        """Whether the cell is ok only because equal cells of the run reach no more."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
     def series(self) -> tuple[TransferFigure | RankTimes, ...]:
-        """Returns the figures of single transfers and ranks."""
         return (*self.parts, *self.iterations)
 
     def with_series(self, change: Callable[[Any], Any]) -> CellResult:
@@ -222,14 +212,13 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def cpus(self) -> float | None:
-        """The mean number of CPUs that the measuring process kept busy; None if unknown."""
         if self.cpu_seconds is None or not self.seconds:
             return None
         return self.cpu_seconds / self.seconds
 
     @property
     def headline(self) -> float | None:
-        """The cell's figure: the median of its samples, or the best. A hidden share ends at 1."""
+        """The median or the best of its samples. A hidden share ends at 1."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
@@ -237,7 +226,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns the share of `reference` that `figure` or the median is; times are inverted."""
+        """Returns the share of `reference` that `figure` (or the median) is; times are inverted."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -373,7 +362,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Also without `settings.profiler`. Its figures are neither judged nor compared."""
+        """Whether a profiler ran: its figures are neither judged nor compared."""
         return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
@@ -381,15 +370,13 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Returns the worst status (error, timeout, fail, pass); `skip` if all are skipped."""
     present = set(statuses)
     return next((status for status in _WORST_FIRST if status in present), "skip")
 
 
 def exit_code(run: Run) -> int:
-    """Returns the exit code by the statuses alone: 130 for an interrupted run, else the first that
-    applies. 3: an error, a timeout or a lost rank cost results. 1: a failure, or a device was too
-    hot. 4: nothing was measured. 0: all passed."""
+    """Returns 130 if interrupted, else the first that applies: 3 (an error, a timeout or a lost
+    rank), 1 (a failure, or too hot), 0 (a cell passed), 4 (nothing was measured)."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

@@ -1,8 +1,4 @@
-"""The output of `linkgauge scale`: a collective over an increasing number of devices.
-
-Absent is null, never 0; figures are in SI base units. `busbw` and `algbw` are as nccl-tests defines
-them (doc/PERFORMANCE.md): `busbw` is the rate of a link if all ranks have equal links, and `algbw`
-is size ÷ time."""
+"""The output of `linkgauge scale`; `busbw` and `algbw` are nccl-tests' (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -39,17 +35,12 @@ class BusbwBound(msgspec.Struct, frozen=True):
     """The limits of the busbw that follow from the links and parts of a machine.
 
     theoretical: The limit set by the rates of links, in bytes/s; null if unknown.
-    achievable: The limit after the overhead of protocols, in bytes/s; null if a part of the path is
-        unknown, as `because` says.
+    achievable: The limit after the overhead of protocols, in bytes/s; null if a part is unknown.
     because: The arithmetic, or why no limit is known.
     narrow: The pairs of devices with the lowest limit.
-    over: The link or part that limits the pairs in `narrow`; null if no rate on their paths is
-        known.
-    least: The rate of rings in bytes/s, without reductions in the switch; null if unknown. If the
-        library is known to use several rings, these are as many as have separate links; else it is
-        one ring in the order of the devices.
-    reduced: The rate of reductions in the switch, after the overhead of protocols, in bytes/s; null
-        if no switch can reduce, or if rings reach as much."""
+    over: The link or part that limits the pairs in `narrow`; null if their rates are unknown.
+    least: The rate of rings in bytes/s, without reductions in the switch; null if unknown.
+    reduced: The rate of a switch's reductions in bytes/s; null if none, or if rings are as fast."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -73,8 +64,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     floor: The least time of any size, in seconds; null without points.
     plateau: The highest busbw of any size, in bytes/s; null for one device, and without points.
     at: The size in bytes at which the plateau is reached; null without a plateau.
-    efficiency: The plateau as a share of the achievable limit, else of the theoretical limit; null
-        if neither is known.
+    efficiency: The plateau as a share of the achievable (else theoretical) limit; null if unknown.
     verdict: Whether the plateau is as expected.
     line: Hockney's line through the times; null for too few sizes."""
 
@@ -95,8 +85,7 @@ class Knee(msgspec.Struct, frozen=True):
     gpus: The number of devices at the knee.
     best: The number of devices with the best plateau before the knee.
     left: The plateau at the knee as a share of the best plateau, from 0 to 1.
-    because: The part that became the bottleneck; null if no link or part of the machine explains
-        the loss."""
+    because: The part that became the bottleneck; null if no link or part explains the loss."""
 
     gpus: int
     best: int
@@ -110,8 +99,7 @@ class PairRate(msgspec.Struct, frozen=True):
     pair: The pair, as `0 -> 1`.
     rate: The measured rate in bytes/s.
     expected: The rate in bytes/s that the pair should achieve; null if unknown.
-    slow: Whether the rate is clearly below the expected rate or, if that is unknown, below the
-        other pairs."""
+    slow: Whether the rate is clearly below the expected rate or, if unknown, the other pairs."""
 
     pair: str
     rate: float

@@ -1,8 +1,4 @@
-"""The request for a soak and its results over time. A soak is a run that repeats its benchmarks for
-a given time.
-
-Times are seconds since the run's start, without interruptions. On a simulated machine they are
-simulated seconds. Figures are in the unit of the result. Absent is null."""
+"""A soak's request and results. Times are seconds of the run, without interruptions."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ class Soaking(msgspec.Struct, frozen=True):
     """The request to repeat all benchmarks for a time.
 
     seconds: How long to repeat the benchmarks, in seconds.
-    max_temperature: The temperature of an accelerator, in °C, at which the run stops; null for no
-        limit."""
+    max_temperature: The temperature of an accelerator (°C) that ends the run; null for no limit."""
 
     seconds: float
     max_temperature: float | None = None
@@ -75,8 +70,7 @@ class FailedRepetition(msgspec.Struct, frozen=True):
 
 
 class CellCourse(msgspec.Struct, frozen=True):
-    """The results of a cell over all rounds of a soak. Percentiles of the samples are accurate
-    within 0.2 %.
+    """The results of a cell over all rounds of a soak. Percentiles are accurate within 0.2 %.
 
     cell: Which cell it is.
     unit: The unit of its figures.
@@ -90,8 +84,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
     slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of the repetitions' medians in each part of the soak's time; null for a part
-        without a repetition."""
+    means: The mean of the repetitions' medians in each part of the time; null if there are none."""
 
     cell: CellId
     unit: Title
@@ -153,8 +146,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: Repetitions that measured a cell.
     checked: Repetitions after which every byte was compared.
     compared: The total number of bytes that were compared.
-    stopped: Why the soak stopped: the time was over, a device was too hot, or every cell is skipped
-        by now. Null if the soak was interrupted.
+    stopped: Why it stopped: time over, device too hot, or all cells skipped; null if interrupted.
     reason: Details of why the soak stopped; null if there are none.
     slice: Length of one part of the time in seconds.
     cells: The results of each cell over the time.

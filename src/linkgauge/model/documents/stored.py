@@ -1,6 +1,4 @@
-"""The form of a run in its files. In `run.json`, a field that most cells of a result share is
-written once for the result. `samples.bin` has the samples. tools/schemas makes docs/run.schema.json
-from these types."""
+"""A run in its files: `run.json`, which has shared values once for a table, and `samples.bin`."""
 
 from __future__ import annotations
 
@@ -27,46 +25,32 @@ from .result import (
 
 
 class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
-    """The figure of one of several concurrent transfers. In a cell that reports hidden time, the
-    figure is the seconds of one loop, of the kernel alone or of the copies alone.
+    """The figure of one of several concurrent transfers; of hidden time, seconds of a loop.
 
-    samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
-        that runs while a latency is measured, in seconds for hidden time. Absent if the samples are
-        in samples.bin.
-    summary: Statistics of the samples; null without samples, absent if the statistics are in
-        samples.bin."""
+    samples: Its samples, in the order of measuring; absent if the samples are in samples.bin.
+    summary: Statistics of the samples; null without samples, absent if in samples.bin."""
 
     samples: tuple[float, ...] = ()
     summary: Summary | None = None
 
 
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
-    """The times that one rank takes for its part of each of several collectives. The rank that
-    comes last has the shortest times, because it waits for no other rank.
+    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
 
-    seconds: Seconds that the rank's part of each collective takes; absent if they are in
-        samples.bin.
+    seconds: Seconds that the rank's part of each collective takes; absent if in samples.bin.
     summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
 
 
 class StoredCell(CellResult, frozen=True, gc=False):
-    """The result of one cell. If the run has a samples.bin, a field that is absent here has the
-    value in the `common` of the cell's result. A field that is absent there as well is null or
-    empty.
+    """The result of one cell. With a samples.bin, values that most cells share are in `common`.
 
     placement: The placement of each buffer, or its index in the `placements` of the result, from 0.
-    samples: Every sample, in the order of measuring, in the result's unit; absent if the samples
-        are in samples.bin.
-    parts: The separate figures of concurrent transfers; empty for a single one.
-    readings: What the libraries of the accelerators reported during the measurement, or the indices
-        of these readings in the `readings` of the result, from 0.
-    iterations: The times of each rank of a collective.
-    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
-        In files of earlier versions, `unknown` if the cell is not judged.
-    not_judged: Why the cell is not judged; null if judged or skipped, and in older files. In files
-        of earlier versions, `unsure` if it is perhaps low."""
+    samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
+    readings: What the accelerators' libraries reported, or indices in the result's `readings`.
+    verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
+    not_judged: Why the cell is not judged, else null; in older files `unsure` if perhaps low."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]
@@ -79,7 +63,6 @@ class StoredCell(CellResult, frozen=True, gc=False):
 class StoredResult(Result, frozen=True, kw_only=True):
     """A table of measured cells.
 
-    cells: The cells.
     common: The values of the fields that cells leave out, if the run has a samples.bin.
     placements: The placements to which the `placement` of the cells refers.
     readings: The readings to which the `readings` of the cells refer."""
@@ -104,11 +87,8 @@ _Schema = Literal["linkgauge.run/1", "linkgauge.run/2", "linkgauge.run/3"]
 
 
 class StoredRun(Run, frozen=True, kw_only=True):
-    """A complete run, as `--json` writes it. In the run's folder it is divided into `run.json` and
-    `samples.bin`.
+    """A complete run, as `--json` writes it; in its folder it is `run.json` and `samples.bin`.
 
-    schema: The kind and version of the document.
-    results: The results that were measured.
     samples: The samples.bin in the same folder; absent if the cells contain the samples."""
 
     schema: _Schema = SCHEMA  # type: ignore[assignment]
@@ -117,17 +97,9 @@ class StoredRun(Run, frozen=True, kw_only=True):
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a samples.bin, in MessagePack. Series are in the order of the run's cells. For
-    each cell, the cell's samples come first, then the samples of its parts, then the seconds of its
-    ranks. Numbers are little-endian.
-
-    schema: The schema of the run.json.
-    id: The id of the run.
-    lengths: The number of samples of each series: unsigned 32-bit integers.
-    values: The samples of all series, one after the other: 64-bit floats.
-    summaries: Statistics of the series of parts and ranks, in thirteen 64-bit floats each: n, min,
-        median, mean, max, p50, p95, p99, stddev, both ends of ci95, slow_p95, slow_p99. NaN stands
-        for null; a series without a summary has NaN as n."""
+    """A samples.bin, in MessagePack, little-endian: for each cell its samples, those of its parts,
+    and the seconds of its ranks. `lengths` are u32, `values` f64. `summaries` are thirteen f64 for
+    each part and rank, in the order of Summary, ci95 as two; NaN is null (as n: no summary)."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

@@ -33,8 +33,7 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     low: How many of them are worse than the other hosts' median by more than is usual.
     worst: The worst of these cells; empty without any.
     share: What its worst cell reaches of the other hosts' median; null without such a cell.
-    verdict: What its own figures and this comparison say of it; empty before it is judged.
-    """
+    verdict: What its own figures and this comparison say of it; empty before it is judged."""
 
     host: HostName
     medians: dict[OwnName, float] = {}
@@ -46,13 +45,11 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether its tool reports wrong data or another failure."""
         return self.verdict in ("fail", "error")
 
 
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The other program that measured a run, and the texts that describe its output and the
-    machine.
+    """The other program that measured a run, and the texts of its output and of the machine.
 
     name: The program's name; several names are separated by commas.
     version: The program's version; null if the output does not say.
@@ -67,15 +64,13 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     assumed: What no text says of the machine: what its data sheet says, or what was assumed.
     clashes: The facts on which the texts contradict one another.
     settings: The environment variables that were set, according to the output.
-    ways: The transports that the library reports to use: `P2P`, `SHM`, `NET/IB`, `GDRDMA`; and what
-        else texts say of ways: `peer access`, `virtual machine`.
+    ways: The ways that texts name, such as `P2P`, `SHM`, `NET/IB`, `GDRDMA` or `peer access`.
     adapters: The number of network adapters that the library uses, or that the machine has.
     nearest: How near each accelerator's nearest network adapter is: `PIX`, `SYS`.
     warnings: The library's warnings about something that is missing.
     relaxed: Whether relaxed ordering is on at all accelerators; null if no text says.
     failed: What failed, according to the program.
-    peers: The figures of all hosts that were judged together; the run has the cells of one host.
-    """
+    peers: The figures of all hosts that were judged together; the run has the cells of one host."""
 
     name: OwnName
     version: Version | None = None

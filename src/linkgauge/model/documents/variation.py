@@ -1,7 +1,4 @@
-"""The output of `linkgauge vary`, kept as `vary.json`. tools/schemas makes docs/vary.schema.json
-from these types.
-
-Absent is null, never 0; figures are in the cell's unit (SI base units)."""
+"""The output of `linkgauge vary`, kept as `vary.json`. Figures are in SI base units."""
 
 from __future__ import annotations
 
@@ -24,8 +21,7 @@ class Setting(msgspec.Struct, frozen=True):
     """One combination of the varied options.
 
     name: The letter of the setting in tables.
-    values: The options with their values as the user typed them. An environment variable has its
-        name as the key.
+    values: The options and environment variables, with their values as the user typed them.
     label: The label under which the runs of the setting are kept."""
 
     name: str
@@ -62,10 +58,8 @@ class Compared(msgspec.Struct, frozen=True):
 
     figures: The cell's figure in each round, in the cell's unit; null in a round without a figure.
     median: The median of the figures; null without figures.
-    change: The change against the first setting; null for the first setting, and if no round has
-        figures of both settings.
-    direction: Whether the change is proven to be for the better or the worse; `same` if it is not
-        proven, `unknown` if there are too few rounds or figures.
+    change: The change against the first setting; null for that one, and without a round of both.
+    direction: `better` or `worse` if proven, else `same`; `unknown` with too few rounds or figures.
     reason: Why figures are missing; null if no figure is missing, or if unknown."""
 
     figures: tuple[float | None, ...]
@@ -76,8 +70,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell measured under each setting. If settings differ in the number of threads of a sweep
-    over threads, the cell's column is `all threads`.
+    """A cell under each setting; its column is `all threads` if settings differ in these.
 
     title: What the cell measures, as text for people.
     unit: The unit of its figures.

@@ -20,8 +20,7 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links of a fabric. `count` of `all` links are active. `rate` is the total of the
-    active links after line coding, and `nominal` is the total signalling rate of all links."""
+    """`rate` is the sum of active links after coding, `nominal` of all before it, in bytes/s."""
 
     count: int
     all: int
@@ -41,8 +40,6 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """Returns all bundles as one, plus `idle` links that are down and whose remote ends are
-        unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -55,8 +52,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links grouped by their remote ends. Links that are down count only in `all` and
-    `nominal`."""
+    """Returns the links by remote end. Links that are down count in `all` and `nominal` only."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown

@@ -1,8 +1,4 @@
-"""Families of server processors: how the CPU identifies itself, and how much of the last-level
-cache belongs to a core.
-
-A virtual machine shows the whole cache of its host's processor, and not how many cores share it
-there. The family says so, as published for one of its products."""
+"""Families of server processors, and a core's share of the last-level cache, as published."""
 
 from __future__ import annotations
 
@@ -12,17 +8,12 @@ _MI = 1 << 20
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A public page with a figure."""
-
     title: str
     address: str
 
 
 class CpuFamily(msgspec.Struct, frozen=True):
-    """A family of processors.
-
-    `codes` are the values of `HostDetails.cpu_code`. `cache_per_core` is the last-level cache of a
-    product in bytes, divided by its cores; null if no page was found. `source` has both numbers."""
+    """`codes` are values of `HostDetails.cpu_code`; `cache_per_core` is in bytes."""
 
     name: str
     codes: tuple[str, ...]
@@ -35,7 +26,6 @@ def _intel(*models: int) -> tuple[str, ...]:
 
 
 def _amd(family: int, first: int, last: int) -> tuple[str, ...]:
-    """Returns the codes of these models. AMD gives 16 models or more to each product."""
     return tuple(f"AuthenticAMD {family} {model}" for model in range(first, last + 1))
 
 
@@ -81,5 +71,4 @@ FAMILIES: tuple[CpuFamily, ...] = (
 
 
 def family_of(code: str | None) -> CpuFamily | None:
-    """Returns the family of a processor by its code, or None if it is not listed."""
     return next((one for one in FAMILIES if code in one.codes), None)

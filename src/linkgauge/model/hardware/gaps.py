@@ -1,5 +1,4 @@
-"""The facts of a machine that could not be read, each with the reason, and those that are assumed
-instead."""
+"""The facts of a machine that could not be read, with the reason, and those assumed instead."""
 
 from __future__ import annotations
 
@@ -14,9 +13,7 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """Fields of a machine's description that could not be read, with the reason. A gap without
-    field names stands for all fields. Files and messages hold a gap as `FIELD, FIELD: WHY`. Gaps
-    with equal texts are equal."""
+    """Fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY`."""
 
     shared = GAP
     fields: tuple[str, ...]
@@ -29,7 +26,6 @@ class Gap(str):
 
 
 def read_gap(text: str) -> Gap:
-    """Returns the gap that a text such as `FIELD, FIELD: WHY` describes."""
     fields, _, why = text.partition(": ")
     return Gap(why, *fields.split(", ")) if why else Gap(text)
 
@@ -47,8 +43,7 @@ AssumedFact = Literal[
 
 
 class Assumption(msgspec.Struct, frozen=True):
-    """A fact of a described machine that no text states. The simulation needs a value, and uses
-    this one. The machine's other fields do not have it, or mark it where it is shown.
+    """A fact of a described machine that no text states, with the value that the simulation uses.
 
     fact: What is assumed.
     value: The assumed value: `Gen 4 x16`.

@@ -30,28 +30,22 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that the kernel reports of the host beyond its names. Null is a value that could
-    not be read. For the hypervisor, the container and limits, null means that there is none, unless
-    `unknown` lists the field.
+    """What the kernel reports of the host. Null is unreadable or, with no entry in `unknown`, none.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
-    cpu_code: What identifies the processor's family: vendor, family and model (x86), or implementer
-        and part (Arm).
+    cpu_code: The processor's vendor, family and model (x86), or implementer and part (Arm).
     sockets: The number of sockets.
     cores: The number of cores.
     threads_per_core: The most threads that a core has.
     isa: The instruction set, with its level or extensions.
     caches: Each kind of cache, from the innermost on.
-    distances: The kernel's NUMA distances: a row for each node, with a column for each node. 255
-        means that the memory cannot be reached.
+    distances: The kernel's NUMA distances, a row for each node; 255: the memory cannot be reached.
     node_cpus: All CPUs of each node.
     huge_pages: Total and free huge pages, by the size of a page in bytes.
-    transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
-        `never`).
+    transparent_huge_pages: The kernel's setting: `always`, `madvise` or `never`.
     governor: The governor that chooses the CPUs' frequency; several, with commas, if CPUs differ.
     frequency_driver: The driver that sets the frequency; several, with commas, if CPUs differ.
-    firmware: The version of the BIOS and its date; null also if the machine does not show them,
-        like most virtual machines.
+    firmware: The version of the BIOS and its date; null also if the machine does not show them.
     microcode: The versions of the CPUs' microcode, each once (x86 only).
     command_line: The kernel's command line, without secrets.
     iommu: How the IOMMU translates devices' addresses.
@@ -64,14 +58,11 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: Bytes of memory that this process's cgroup allows.
     memlock_limit: Bytes that this process may lock in memory.
     steal: The share of all CPUs' time since boot that the hypervisor took, from 0 to 1.
-    cpu_ticks: The clock ticks of all CPUs since boot. With `steal` at two moments, they give the
-        stolen share between these moments.
-    memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also if the
-        firmware's tables are not readable.
+    cpu_ticks: The clock ticks of all CPUs since boot, which give `steal` between two moments.
+    memory_rate: The rate of the DIMMs of all channels in bytes/s; null also if firmware hides it.
     memory_channels: The number of memory channels that have a module (DIMM).
     memory_channels_empty: The number of memory channels whose slots are all empty.
-    gpudirect: What lets network adapters reach the memory of accelerators: the name of a kernel
-        module, `DMA-BUF`, or `none`.
+    gpudirect: What lets adapters reach accelerators' memory: a kernel module, `DMA-BUF` or `none`.
     unknown: What could not be read, and why."""
 
     cpu_vendor: Product | None = None
@@ -109,8 +100,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def separate(self) -> frozenset[tuple[int, int]]:
-        """The pairs of nodes in which the CPUs of the first node cannot reach the memory of the
-        second node."""
+        """Pairs of nodes in which the first node's CPUs cannot reach the second node's memory."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()
@@ -120,9 +110,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How sockets show that pairs of nodes are joined, where each socket has several nodes and
-        all distances are the same, as in a guest that is told none. Nodes are numbered socket by
-        socket. Those with the same place in two sockets may have a link of their own."""
+        """How sockets join pairs of nodes in a guest that reports equal distances. Nodes are
+        numbered socket by socket, and those in the same place of two sockets may have a link."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:
@@ -136,7 +125,6 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """Returns the share of all CPUs' time that was stolen between two readings."""
     if before.steal is None or before.cpu_ticks is None:
         return None
     if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:

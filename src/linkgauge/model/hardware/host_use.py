@@ -1,9 +1,4 @@
-"""Finds the part of the host that can change a figure.
-
-Copies and kernels between devices, or within one device, are timed by the device and need nothing
-of the host. A copy to or from locked host memory shares the host's memory with other programs, but
-waits for no CPU. All other work is done or timed by threads of the host. Ten runs on two H100s
-confirm this (tests/judge/test_host_use.py, docs/gate-errors.md)."""
+"""The part of the host that a figure depends on, as runs on H100s confirm (docs/gate-errors.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +12,6 @@ HostUse = Literal["none", "memory", "cpus"]
 
 
 def host_use(cell: CellResult, machine: Machine) -> HostUse:
-    """Returns the part of the host that the cell's figure depends on: its CPUs, its memory or
-    nothing."""
     owners = [machine.by_memory.get(str(each.engine.owner.place)) for each in cell.transfers]
     engines = {each.engine.kind for each in cell.transfers}
     if not cell.transfers or not cell.does.by_device or engines - {"ce", "sm"}:

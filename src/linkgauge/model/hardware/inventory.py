@@ -1,9 +1,4 @@
-"""The facts of a machine that are read, not measured, as plain values. machine/ and the backends'
-libraries read these facts, and judge/ judges them. Null is a value that could not be read;
-`unknown` says why.
-
-Rates are in bytes/s of one direction, and PCIe transfer rates in GT/s. Sizes are in bytes, and
-clocks in Hz."""
+"""Facts of a machine that are read, not measured: in bytes/s of one direction, GT/s, bytes, Hz."""
 
 from __future__ import annotations
 
@@ -40,8 +35,7 @@ class PciLink(msgspec.Struct, frozen=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null is a value
-    that could not be read.
+    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null: unreadable.
 
     address: Its address as sysfs writes it (0000:1b:00.0; domains may have more digits).
     vendor: The vendor's number.
@@ -61,8 +55,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     relaxed_ordering: Whether the function's writes may pass others; null also if it is not set up.
     aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
     acs: The redirections of Access Control Services at this port; null if none can be read.
-    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null if
-        not counted or not readable.
+    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`).
     display: Whether the function is a display of the host itself.
     silent: Whether the whole configuration space reads as ones, as if the device were gone.
     unknown: What could not be read, and why."""
@@ -99,8 +92,7 @@ class FabricLink(msgspec.Struct, frozen=True):
     active: Whether the link is up; null if unknown.
     version: The version of the link; null if unknown.
     rate: The signalling rate of one direction in bytes/s; null if unknown.
-    remote: The other end: a memory's notation, or another device's or switch's name; null if the
-        library does not report it.
+    remote: The other end: a memory, or another device's or switch's name; null if not reported.
     errors: The sum of the link's error counters; null if none can be read."""
 
     index: int
@@ -129,8 +121,7 @@ class SwitchLink(msgspec.Struct, frozen=True):
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator as its vendor's library (such as NVML) describes it. Device has the
-    description by the backend. Null is a value that could not be read.
+    """An accelerator as its vendor's library (such as NVML) describes it. Null: not readable.
 
     memory: Its memory, in the notation.
     model: The hardware's name.
@@ -145,8 +136,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock, for AMD two to
-        16 by generation; null also if clock, bus or generation is unknown.
+    memory_rate: Its memory's peak rate in bytes/s: clock × bus × two (AMD: two to 16) transfers.
     clock: The clock of its cores in Hz at the moment of reading.
     max_clock: The highest clock of its cores in Hz.
     cores: The number of its cores for single precision.
@@ -172,8 +162,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     runtime: The platform that the backend's library was built for, such as ROCm 7.1.
     built_for: The instruction sets that the backend's library has kernels for.
     processes: The ids of other processes that have it open.
-    process_use: For each of these, the share of recent time in which it used the device, from 0 to
-        1; null if the library does not count by process.
+    process_use: The share of recent time in which each of `processes` used it; null if not counted.
     utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
@@ -246,13 +235,11 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def device(self) -> str:
-        """The name of the adapter itself, without the number of its port."""
         return self.name if self.name == self.pci else self.name.partition(":")[0]
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface. `nic:N` names it by its index in the inventory. Null is a value that
-    does not exist or is unknown.
+    """A network interface: `nic:N`, by its index in the inventory. Null: unknown or absent.
 
     name: Its name.
     up: Whether it is up.
@@ -311,14 +298,12 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[Gap, ...] = ()
 
     def assumed_of(self, fact: AssumedFact, part: str) -> str | None:
-        """Returns the value that is assumed of a part; None if nothing is assumed."""
         found = (one.value for one in self.assumed if one.fact == fact and part in one.parts)
         return next(found, None)
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A summary of the readings of an accelerator while a cell was measured. Files leave out null
-    values, 0 s and empty lists of reasons.
+    """The readings of an accelerator while a cell was measured. Files leave out empty values.
 
     memory: Its memory, in the notation.
     count: The number of readings; 0 if the library reported nothing.
@@ -330,8 +315,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
     throttled: All reasons that held its clocks down.
-    pcie_replays: PCIe replays between the first and the last reading; null if unknown, or for a
-        single reading."""
+    pcie_replays: PCIe replays from the first to the last reading; null for one, or if unknown."""
 
     memory: shareable.MemoryName
     count: int
@@ -347,8 +331,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an accelerator at one moment: the PCIe link, the clock of its cores, its power
-    in watts, the reasons for throttling, and the counter of PCIe replays."""
+    """The state at one moment: GT/s per lane, lanes, Hz, °C and watts."""
 
     memory: str
     link_speed: float | None = None
@@ -366,9 +349,6 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkTraffic(msgspec.Struct, frozen=True):
-    """The payload bytes that crossed a fabric link of an accelerator since the driver was loaded:
-    `sent` and `received`."""
-
     index: int
     kind: str
     sent: int | None = None
@@ -376,10 +356,7 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state of an accelerator. `number` is the index in the library's list, as in
-    `nvidia-smi`. `up` is false if the library cannot reach the device. `pcie_sent` and
-    `pcie_received` are the present PCIe rates. `ecc_corrected` counts corrected errors since the
-    driver was loaded."""
+    """The present state. `number` is nvidia-smi's; PCIe rates are bytes/s."""
 
     number: int
     accelerator: Accelerator
@@ -392,8 +369,6 @@ class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InventoryReading(msgspec.Struct, frozen=True):
-    """The PCI functions, accelerators and counters of networks that one reading found."""
-
     functions: tuple[PciFunction, ...] = ()
     devices: tuple[LiveDevice, ...] = ()
     counters: tuple[NetworkCounters, ...] = ()

@@ -1,5 +1,4 @@
-"""The description of a machine as plain values. machine/ and the backends read it, and every run
-keeps it."""
+"""The description of a machine, which machine/ and the backends read and every run keeps."""
 
 from __future__ import annotations
 
@@ -72,10 +71,8 @@ class Device(msgspec.Struct, frozen=True):
     uuid: The vendor's unique name of the device; null if unknown.
     notes: Remarks of its backend about the device.
     is_cpu: Whether the device is the host's processor, which a backend shows as a device (PoCL).
-    node: For a device that represents a network interface of a cluster, the cluster node that has
-        the interface; else null.
-    rail: For such a device, its rail (the interfaces of all nodes on the same switches); null if
-        the node has only one interface."""
+    node: The cluster node whose network interface the device represents; else null.
+    rail: Its rail: the nodes' interfaces on the same switches; null for a node's only one."""
 
     memory: MemoryName
     model: Product
@@ -109,8 +106,7 @@ class Host(msgspec.Struct, frozen=True):
     memory_total: Size of its memory in bytes; null if unreadable.
     memory_available: Bytes of memory that this process may still take; null if unreadable.
     memlock_limit: Bytes that this process may lock in memory; null if unlimited or unreadable.
-    transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
-        `never`); null if unreadable.
+    transparent_huge_pages: The kernel's setting: `always`, `madvise`, `never`; null if unreadable.
     last_level_cache: Bytes of all last-level caches of the CPUs; null if unreadable."""
 
     hostname: HostName
@@ -128,8 +124,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
-    """A machine: the host, the accelerators of each backend, and the reasons why backends are
-    unavailable.
+    """A machine: the host, the accelerators of each backend, and why backends are unavailable.
 
     host: The host; with several ranks, the host of rank 0.
     devices: The accelerators of each backend.
@@ -140,10 +135,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: The name of the simulated machine's description; null if the machine is real.
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
-    oversubscription: The machine with the most ranks per CPU, if that machine has more ranks than
-        CPUs; else null.
-    unanswered: The unavailable backends that gave no answer in time, so that it is not known
-        whether they have devices."""
+    oversubscription: The machine with the most ranks per CPU, if above one per CPU; else null.
+    unanswered: The unavailable backends that gave no answer in time: they may have devices."""
 
     host: Host
     devices: dict[OwnName, tuple[Device, ...]] = {}
@@ -159,17 +152,14 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:
-        """The devices of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
 
     @cached_property
     def by_memory(self) -> dict[str, Device]:
-        """The devices of all backends, by the notation of their memory."""
         return {device.memory: device for device in self.all_devices}
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The memories of all ranks that share a device with another rank."""
         if not self.ranks:
             return frozenset()
         hosts = {rank.number: rank.host for rank in self.ranks}
@@ -186,24 +176,20 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def known(self) -> Inventory:
-        """The inventory, or an empty inventory if the machine has none."""
         return self.inventory or Inventory()
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a hypervisor provides the PCI bridges. The registers of such bridges are
-        fictitious and prove nothing."""
+        """Whether a hypervisor provides the PCI bridges, whose registers then prove nothing."""
         return self.known.host.hypervisor is not None
 
     @cached_property
     def accelerators(self) -> dict[str, Accelerator]:
-        """The accelerators, by the notation of their memory."""
         return {accelerator.memory: accelerator for accelerator in self.known.accelerators}
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each device, by the notation of the device's memory. A device that
-        only PCI shows is listed under its address."""
+        """Each device's PCI address, by its memory or, if only PCI shows it, by its address."""
         known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))
@@ -211,13 +197,10 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def endpoints(self) -> dict[str, str]:
-        """The PCI address of each device and of each network adapter with RDMA, by its name."""
         return self.addresses | {one.device: one.pci for one in self.known.adapters if one.pci}
 
     @cached_property
     def named(self) -> dict[str, str]:
-        """The notation of each device's memory, by the device's PCI address. The value is the
-        address for a device that only PCI shows."""
         return {address: name for name, address in self.addresses.items()}
 
     @cached_property
@@ -226,12 +209,10 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @property
     def functions(self) -> dict[str, PciFunction]:
-        """The PCI functions, by their address."""
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns a function and all bridges above it, the closest first. A hypervisor's bridges
-        are left out. Empty if the address is unknown."""
+        """Returns a function and the bridges above it but no hypervisor's, the closest first."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -239,21 +220,18 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def wiring(self) -> Wiring:
-        """The graph of the machine's parts and links. It is built once."""
         return Wiring(self)
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as a single process would see it, if all ranks are on one host and each has
-        its own device. Otherwise the machine itself."""
+        """The machine as one process sees it, if all ranks on one host have own devices."""
         if len({rank.host for rank in self.ranks}) != 1:
             return self
         found = self.on(self.ranks[0].host)
         return found if len(found.by_memory) == len(self.all_devices) else self
 
     def on(self, host: str) -> Machine:
-        """The machine as a single process on one of the ranks' hosts would see it. What the
-        inventory has is that of the host of rank 0."""
+        """The machine as one process on `host` sees it, but with the inventory of rank 0's host."""
         here = {rank.number for rank in self.ranks if rank.host == host}
         devices = {
             name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)

@@ -1,14 +1,6 @@
-"""The graph of a machine: its places, the links between them, and the routes over the links. Also
-computes how flows share the links and memories that they cross.
-
-Routes are shortest paths, as drivers choose them: the fewest links of adapters to a network, then
-the fewest links outside any fabric, then the fewest links. If there are several shortest paths, a
-route either uses all of them evenly or uses the path that the destination's number selects. Sharing
-is max-min fair, by progressive filling. A resource (one direction of a link, a memory) has a
-capacity; a flow of rate r takes weight × r of each resource that it uses. All rates rise together
-until a resource is full, or a flow reaches its own cap; the rates of these flows then stay, and the
-other rates rise further. In the end no rate can be raised without lowering a rate that is no
-greater. Source: D. Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2."""
+"""The graph of a machine, shortest routes over its links, and the max-min fair shares of flows, by
+progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed., 6.5.2): all rates rise
+together until a resource is full or a flow is at its cap."""
 
 from __future__ import annotations
 
@@ -41,8 +33,6 @@ _AWAY = 1000_000
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A link between the places `a` and `b`."""
-
     name: str
     a: str
     b: str
@@ -50,9 +40,6 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route. `number` is the link's number in the map. `forward` is true from the
-    link's `a` to its `b`. `share` is the part of the traffic that crosses the link here."""
-
     link: Link
     number: int
     forward: bool
@@ -77,9 +64,6 @@ _Hops = tuple[Crossing, ...]
 
 
 class Map:
-    """The graph of a machine. `places` says which traffic each place forwards. Every end of a link
-    is a place."""
-
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
     ) -> None:
@@ -97,12 +81,9 @@ class Map:
         self.route = cache(self._route)
 
     def cost(self, source: str, target: str) -> int | None:
-        """Returns the cost of the shortest path, or None if there is no path."""
         return self._whole.cost(source, target)
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """Returns all crossings of the route, the closest to `source` first. Returns None if there
-        is no path or a place is unknown. The route from a place to itself is empty."""
         if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target, self._routing)
@@ -110,9 +91,6 @@ class Map:
 
 
 class _Graph:
-    """A graph of some or all links of a map. `hops` has both directions of each link. No route
-    passes through `dead_ends`."""
-
     def __init__(
         self, places: Iterable[str], hops: Iterable[Iterable[Crossing]], dead_ends: set[str]
     ) -> None:
@@ -128,17 +106,12 @@ class _Graph:
         self._toward = cache(self._find_toward)
 
     def _find_onward(self, here: str) -> list[Crossing]:
-        """Returns the links from a place to places that forward traffic. A switch has many devices
-        next to it, of which a route needs one: its target."""
         return [hop for hop in self.adjacent[here] if hop.end not in self._dead_ends]
 
     def _find_steps(self, here: str) -> list[tuple[str, int]]:
-        """Returns where these links lead, with their costs."""
         return [(hop.end, hop.cost) for hop in self._onward(here)]
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
-        """Returns the cost and the number of the shortest paths from `source` to each place that
-        forwards traffic."""
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
         queue = [(0, source)]
         while queue:
@@ -157,7 +130,6 @@ class _Graph:
         return found
 
     def cost(self, source: str, target: str) -> int | None:
-        """Returns the cost of the shortest path between two places, or None if there is no path."""
         before, here, there, after = self._between(source, target)
         found = self._length(here, there)
         if found is None:
@@ -165,8 +137,6 @@ class _Graph:
         return found[0] + sum(hop.cost for hop in (*before, *after))
 
     def _between(self, source: str, target: str) -> tuple[_Hops, str, str, _Hops]:
-        """Splits off the links that every path crosses because an end has no other. All devices of
-        a switch then share what lies between."""
         before, after = _Hops(), _Hops()
         if source != target and len(self.adjacent[source]) == 1:
             (hop,) = self.adjacent[source]
@@ -179,8 +149,6 @@ class _Graph:
         return before, source, target, after
 
     def _length(self, source: str, target: str) -> tuple[int, int] | None:
-        """Returns the cost and the number of the shortest paths between two places, or None if
-        there is no path."""
         if source == target:
             return 0, 1
         ahead = self.reach(source)
@@ -195,7 +163,6 @@ class _Graph:
         return None if least is None else (least, sum(n for cost, n in ends if cost == least))
 
     def _find_toward(self, here: str, target: str) -> list[Crossing]:
-        """Returns the links from a place that are the first of a shortest path to the target."""
         back, hops = self.reach(target), self._onward(here)
         if target in self._dead_ends:
             hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
@@ -206,8 +173,6 @@ class _Graph:
     def route(
         self, source: str, target: str, routing: Routing = "spread"
     ) -> tuple[Crossing, ...] | None:
-        """Returns each link that traffic crosses on the shortest paths, with the link's share of
-        the traffic. Returns None if there is no path."""
         before, begin, end, after = self._between(source, target)
         joined = self._length(begin, end)
         if joined is None:
@@ -235,7 +200,6 @@ class _Graph:
 
 
 def _number(place: str) -> int:
-    """Returns the number in a place's name, or 0 if the name has no number."""
     match = re.search(r"\d+", place)
     return int(match[0]) if match else 0
 
@@ -252,18 +216,14 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """A flow of data. `usage` pairs each resource with a weight (> 0), which is the capacity that
-    the flow takes per unit of rate. `cap` limits the flow's rate."""
+    """`usage` pairs each resource with the capacity that the flow takes of it per unit of rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the rate of each flow, in the order of `flows`. Rates are in the unit of `capacity` ÷
-    weight.
-
-    A flow without any limit has an infinite rate. Equal flows are computed once."""
+    """Returns the flows' rates, in units of `capacity` ÷ weight; infinite without a limit."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}
@@ -274,7 +234,6 @@ def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
 
 
 def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
-    """Returns the rate of each distinct flow. `counts` has the number of equal flows of each."""
     if len(counts) == 1:
         ((flow, count),) = counts.items()
         each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
@@ -310,7 +269,6 @@ def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
 def _settle(
     flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
 ) -> None:
-    """Subtracts the flow's final use of its resources from their capacity and load."""
     for resource, weight in flow.usage:
         left[resource] = max(0.0, left[resource] - weight * count * rate)
         if resource in load:

@@ -1,8 +1,4 @@
-"""Computes when each of several flows moves data, and for how long.
-
-All flows start together. Their rates are max-min fair shares of the resources that they cross.
-Rates are computed again whenever a flow starts to move or ends. Flows of one queue run one after
-another."""
+"""Computes when each of several flows moves data, at max-min fair rates and queue by queue."""
 
 from __future__ import annotations
 
@@ -21,9 +17,7 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """A number of bytes to move with a flow. `size` is in bytes. `startup` is the seconds before
-    the first byte moves. Works with the same `queue` run one after another. An `endless` work
-    repeats until all others are done."""
+    """`size` in bytes, `startup` in seconds; an `endless` work repeats until all others end."""
 
     flow: Flow
     size: int
@@ -33,10 +27,7 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """The progress of a transfer in one loop. Times are in seconds from the common start. `turn` is
-    the time at which the transfer may begin. `startup` is the seconds that it then needs before
-    bytes move. `steps` has pairs of a time and the share of the bytes (0 to 1) that have moved by
-    then."""
+    """Times are seconds from the common start. `steps` pairs them with shares of moved bytes."""
 
     turn: float
     startup: float
@@ -47,8 +38,6 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """Returns the time at which this share of many loops' bytes has moved, divided by the
-        number of loops."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -56,14 +45,11 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 def steady(seconds: float, startup: float = 0.0) -> Movement:
-    """Returns the movement of a transfer that takes `seconds` and moves at a constant rate."""
     return Movement(0.0, startup, ((startup, 0.0), (seconds, 1.0)))
 
 
 def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
-    """Returns the movement of each work in one loop. An endless work moves at its mean rate while
-    the others move. Times scale with the number of loops, and each loop has a startup, which
-    occupies no link."""
+    """Returns the movement of each work in one loop. An endless work moves at its mean rate."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)
@@ -75,8 +61,6 @@ def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, 
 
 
 class _Flows:
-    """Advances the flows from event to event, where an event is the start or end of a flow."""
-
     def __init__(self, works: Sequence[FlowWork], capacity: Capacity) -> None:
         self._works = works
         self._capacity = capacity
@@ -104,7 +88,6 @@ class _Flows:
         heapq.heappush(self._starting, (self._now + self._works[number].startup, number))
 
     def step(self) -> None:
-        """Advances to the next start or end of a flow."""
         flows = [self._works[number].flow for number in self._left]
         rate = dict(zip(self._left, share(flows, self._capacity), strict=True))
         first_end = min((left / rate[n] for n, left in self._left.items()), default=math.inf)
@@ -129,8 +112,6 @@ class _Flows:
             self._steps[number].append((self._now, 0.0))
 
     def movements(self) -> tuple[Movement, ...]:
-        """Returns the movements of the works. An endless work gets a steady movement at its mean
-        rate."""
         return tuple(
             steady(self._now * work.size / self._moved[number])
             if number in self._moved

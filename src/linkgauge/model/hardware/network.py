@@ -1,5 +1,4 @@
-"""What the kernel and adapters say of a network: how an interface is set up, what they count, and
-what rose while a cell was measured."""
+"""How a network's interfaces are set up, and what they count while a cell is measured."""
 
 from __future__ import annotations
 
@@ -42,9 +41,6 @@ class InterfaceSetup(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NetworkCounters(msgspec.Struct, frozen=True):
-    """The values of one source at one moment, by the names that the source gives them. `of` is the
-    interface or the RDMA port, and empty for the host."""
-
     source: CounterSource
     of: str
     values: dict[str, int]
@@ -57,8 +53,7 @@ class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Who counted.
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
-    rose: By how much each counter rose, by the name that the source gives it. Of connections, times
-        are in microseconds, and RTTs and windows are sums over `connections`."""
+    rose: How much each counter rose; of connections, times are in µs, RTTs and windows are sums."""
 
     rank: int
     source: CounterSource
@@ -73,8 +68,7 @@ def rises(
     seconds: float,
     rank: int = 0,
 ) -> tuple[CounterRise, ...]:
-    """Returns what rose between two readings. A source without an earlier reading is left out: when
-    it began to count is unknown."""
+    """Returns what rose between two readings, without sources that the first one lacks."""
     was = {(one.source, one.of): one.values for one in before}
     found = (
         CounterRise(rank, one.source, one.of, seconds, risen(was[one.source, one.of], one.values))
@@ -85,12 +79,10 @@ def rises(
 
 
 def risen(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """Returns the counters that rose, each with its difference. One that is new began at 0."""
     return {name: n - was for name, n in after.items() if n > (was := before.get(name, 0))}
 
 
 def joined_rises(values: Sequence[Sequence[CounterRise]]) -> tuple[CounterRise, ...]:
-    """Returns what rose over several repetitions together."""
     parts = grouped(((one.rank, one.source, one.of), one) for one in in_series(values))
     return tuple(
         CounterRise(*key, sum(one.seconds for one in own), _added(one.rose for one in own))

@@ -1,7 +1,4 @@
-"""The parts of a machine: devices, nodes, links and switches. Transfers use parts, and findings
-name parts.
-
-A part lists the places that it is or joins, so that no code has to parse its name."""
+"""The parts of a machine that transfers use and findings name."""
 
 from __future__ import annotations
 
@@ -20,14 +17,8 @@ that of a bridge."""
 
 
 class Part:
-    """A part of a machine, such as a device or a link. `kind` is the kind of part, and `name` the
-    name that people see. `ends` are the places that the part is or joins: memories in the notation,
-    and PCI addresses. With `both_ways`, the part is a link crossed in both directions at once. This
-    is a separate part, because it may carry less than twice its rate in one direction.
-
-    The class is not a Struct, because files hold only a part's name. msgspec passes types that it
-    does not know to the hooks of `notation`. Equal parts are the same object and are compared by
-    identity. This is fast when large runs search causes in many sets of parts."""
+    """A part, such as a link, and the places that it joins. A link crossed `both_ways` at once is a
+    part of its own, as it may carry less. Equal parts are one object, so that sets are fast."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -62,14 +53,12 @@ class Part:
 
     @staticmethod
     def of(memory: Memory) -> Part:
-        """Returns the device, node, CPU or network interface that holds a memory."""
         name = str(memory.place)
         return Part("node" if memory.is_host else "device", name, (name,))
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """Returns a device, named by its memory's notation and, if given, its PCI address. If both
-        arguments are the address, returns the PCI function."""
+        """Returns a device by its memory, or a PCI function if `name` is its address."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -82,31 +71,26 @@ class Part:
 
     @staticmethod
     def link(one: str, other: str) -> Part:
-        """Returns the link between two places. The order of the arguments does not matter: devices
-        come first, then lower indices."""
         places = sorted((one, other), key=_order)
         ends = tuple(end for place in places if (end := _end_of(place)) is not None)
         return Part("link", "-".join(places), ends)
 
     @staticmethod
     def way(one: str, other: str) -> Part:
-        """Returns the path from one network interface to another, as a link."""
         return Part("link", f"{one} -> {other}", (one, other))
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """Returns the PCIe link of a device, or of a bridge if `lower` equals `address`."""
+        """Returns the PCIe link of a device, or of a bridge if `lower` is the address."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 
     @staticmethod
     def hidden_link(memory: str) -> Part:
-        """Returns the link of a device that PCI does not show."""
         return Part("PCIe link", f"link of {memory}", (memory,))
 
     @staticmethod
     def pcie_switch(upstream: str) -> Part:
-        """Returns the PCIe switch with this address of its upstream port."""
         return Part("switch", f"PCIe switch {upstream}", (upstream,))
 
     @staticmethod
@@ -115,7 +99,6 @@ class Part:
 
     @staticmethod
     def host_bridge(root_port: str) -> Part:
-        """Returns the host bridge above a root port. Both have the same PCI domain and bus."""
         bus = root_port.rpartition(":")[0]
         return Part("host bridge", f"host bridge {bus}".rstrip(), (bus,))
 
@@ -127,19 +110,15 @@ MACHINE = Part("machine", "host")
 
 
 def is_node(place: str) -> bool:
-    """Whether a place is the memory of a NUMA node, by its notation (`host:0`)."""
     return place.startswith("host:")
 
 
 def is_memory(place: str) -> bool:
-    """Whether an end of a link, as a vendor library names it, is a memory of this machine or of an
-    unknown device."""
+    """Whether a vendor library's name of a link's end is a memory or an unknown device."""
     return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
 
 
 def _end_of(place: str) -> str | None:
-    """Returns the notation or PCI address in a vendor library's name for the end of a link. From
-    `nvswitch 0000:05:00.0` it returns the address, from `nvswitch` None."""
     last = place.rpartition(" ")[2]
     return last if ":" in last else None
 

@@ -1,7 +1,5 @@
-"""Computes PCI Express generations, encodings and link rates. Also has the tree of PCI functions.
-
-Source: PCI Express Base Specification 6.0: 4.2.1 (8b/10b), 4.2.2 (128b/130b), 4.2.3 (FLIT mode),
-2.2 (headers of transaction layer packets), 3.6 (sequence number and CRC of these packets)."""
+"""PCI Express rates, and the tree of PCI functions (PCI Express Base Specification 6.0: 4.2.1 to
+4.2.3 encodings, 2.2 headers, 3.6 sequence number and CRC)."""
 
 from __future__ import annotations
 
@@ -22,8 +20,6 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """An encoding of bytes on a lane. `share` is the part of all transfers that carries bytes."""
-
     name: str
     share: float
 
@@ -35,21 +31,17 @@ _FLIT = Encoding("FLIT 236/256", 236 / 256)
 
 
 def generation(speed: float) -> int | None:
-    """Returns the PCIe generation with the transfer rate `speed` in GT/s, or None if no generation
-    has that rate."""
     return SPEEDS.index(speed) + 1 if speed in SPEEDS else None
 
 
 def encoding(speed: float) -> Encoding:
-    """Returns the encoding of a link at `speed` GT/s per lane."""
     if speed < 8:
         return _EIGHT_TEN
     return _BLOCKS if speed < 64 else _FLIT
 
 
 def link_rate(speed: float, width: int) -> float:
-    """Returns the bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0
-    GB/s."""
+    """Returns bytes/s of one direction: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
     return speed * 1e9 * width * encoding(speed).share / 8
 
 
@@ -63,8 +55,7 @@ performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Returns the bytes that a packet takes on a link at `speed` GT/s in addition to its payload.
-    `packet` is a key of HEADER."""
+    """Returns the bytes of a packet beside its payload. `packet` is a key of HEADER."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
@@ -73,7 +64,6 @@ _ACCELERATORS = (0x03, 0x0B, 0x12)
 
 
 def is_accelerator(function: PciFunction) -> bool:
-    """Whether the function may compute and is not a display of the host itself."""
     computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
     return computes and not function.display
 
@@ -89,8 +79,7 @@ _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """The PCI functions by address, with the bridges above each. A loop of parents, which occurs
-    only in garbled data, ends at the first repeated function."""
+    """PCI functions by address. A loop of parents, as in garbled data, ends where it repeats."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
@@ -98,7 +87,6 @@ class PciTree:
         self._line = cache(self._find_line)
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns the bridges above a function, the closest first; none for an unknown address."""
         found: dict[str, PciFunction] = {}
         function = self.functions.get(address)
         while function and function.parent and function.parent not in (address, *found):
@@ -108,10 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the function whose link is the link of the slot. A card may have
-        its own switch that leads to nothing else, as AMD's cards do. The function is then the
-        upstream port of that switch. (Linux's amdgpu also skips bridges of its vendor:
-        amdgpu_device_partner_bandwidth.)"""
+        """Returns the function at the slot: a card may have its own switch (see Linux's amdgpu)."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -121,17 +106,13 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the hops between two functions, as Linux counts them for peer-to-peer traffic
-        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c). Hops lead from each function up to the
-        closest bridge above both. Without such a bridge they lead up to the node that joins the
-        root buses. The result is 0 from a function to itself, 4 below one switch, and 8 between
-        switches. It is None if the position of a function is unknown."""
+        """Returns the hops as Linux counts them (`calc_map_type_and_dist` in drivers/pci/p2pdma.c):
+        4 below one switch, 8 between switches."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns the class of a path between two functions. Returns None from a function to
-        itself, if a position is unknown, or, between host bridges, if a NUMA node is unknown."""
+        """Returns None from a function to itself, or if a position or NUMA node is unknown."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None
@@ -148,16 +129,12 @@ class PciTree:
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
     def _branches(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
-        """Returns the line of each function up to the root, starting with the function, without the
-        part that both lines share. Returns None if a line is unknown."""
         up, down = self._line(one), self._line(other)
         if up is None or down is None:
             return None
         return [at for at in up if at not in down], [at for at in down if at not in up]
 
     def _find_line(self, address: str) -> dict[str, None] | None:
-        """Returns a function and all functions above it up to the root complex, or None if the line
-        is unknown."""
         found: dict[str, None] = {}
         above: str | None = address
         while above is not None:

@@ -1,9 +1,4 @@
-"""The wiring of a machine as people draw it: places below other places, and the joints between
-places.
-
-The ports of a PCIe switch or of a host bridge are drawn as one place. So are the switches of a
-fabric that join the same places. Parallel links are drawn as one joint. So are links to several
-such switches."""
+"""The wiring of a machine as people draw it. The ports of a switch or bridge are one place."""
 
 from __future__ import annotations
 
@@ -23,31 +18,23 @@ Kind = Literal["node", "bridge", "device", "nic", "switch"]
 
 
 class TopologyPlace(msgspec.Struct, frozen=True):
-    """A place in the drawing: a NUMA node, a PCIe switch or host bridge, an accelerator, a network
-    adapter, or switches of a fabric. `above` names the place above this place."""
-
     name: str
     kind: Kind
     above: str | None = None
 
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A line between two places of the drawing, which stands for one or more links. The joint of a
-    network adapter without RDMA has no wires."""
-
     a: str
     b: str
     wires: tuple[Wire, ...] = ()
 
     @cached_property
     def rate(self) -> float | None:
-        """The bytes/s of one direction with all links at their best; None if unknown."""
         rates = [wire.best or 0.0 for wire in self.wires]
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint certainly carries no more than `other`, with all links at their best.
-        The joints' rates decide or, for links of a fabric, equal kinds of links."""
+        """Whether it surely carries no more, by the rates or by equal links of a fabric."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -55,8 +42,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """The drawing of a machine. `joined` maps the name of a wire to the wire's joint. `inside` maps
-    the name of a port, or of a merged switch, to its place in the drawing."""
+    """`joined` has the joint of each wire, `inside` the place of each port and merged switch."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -67,8 +53,7 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """Returns the switches of fabrics in levels. Devices connect to the first level, the first
-        level connects to the second, and so on."""
+        """Returns the fabrics' switches in levels, those next to devices first."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -80,8 +65,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Returns the drawing of a machine. Switches and links named in `single` are not merged with
-    similar ones."""
+    """Returns the drawing; switches and links in `single` are not merged with similar ones."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
@@ -127,8 +111,6 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
 
 
 def _is_drawn(wire: Wire, separate: Collection[str], machine: Machine) -> bool:
-    """Whether a wire is drawn. Three kinds are left out: wires between nodes that cannot reach each
-    other, from a processor to itself, and to the host that represents the hosts of a cluster."""
     if wire.kind == "socket":
         return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
     return wire.kind == "fabric" or wire.a not in separate
@@ -137,8 +119,6 @@ def _is_drawn(wire: Wire, separate: Collection[str], machine: Machine) -> bool:
 def _merged(
     switches: Iterable[str], wires: Sequence[Wire], single: Collection[str]
 ) -> dict[str, str]:
-    """Returns the name in the drawing for each switch. Switches that join the same places get one
-    name."""
     near: dict[str, set[str]] = {name: set() for name in sorted(switches)}
     for wire in wires:
         for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
@@ -155,8 +135,6 @@ def _merged(
 def _adapters(
     machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
 ) -> Iterator[TopologyPlace]:
-    """Yields the network adapters. Each is placed below the closest bridge that leads to an
-    accelerator. Without such a bridge, it is placed below its NUMA node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
     known |= {one.pci: one.device for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():

@@ -1,5 +1,4 @@
-"""The wiring of a machine in one map, from its inventory. Also finds the parts that each transfer
-uses."""
+"""The wiring of a machine in one map, from its inventory, and the parts that each transfer uses."""
 
 from __future__ import annotations
 
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link of the machine and its `part`. Links of the same `grade` should be equally fast.
-    `lower` and `upper` are the ends of a PCIe link, if visible. `reported` is the link as the
-    library of `device` reports it. `bundle` has the parallel links of a fabric. `nominal` is the
-    signalling rate in bytes/s; None if unknown."""
+    """Wires of the same `grade` should be equally fast. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
@@ -45,8 +41,7 @@ class Wire(Link, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float | None:
-        """The bytes/s of one direction at its best. For a PCIe link, this is the rate that both
-        ends support, because the link slows down while it is idle."""
+        """The bytes/s of one direction that both ends support: idle PCIe links are slower."""
         if self.kind != "pcie":
             return self.nominal
         ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
@@ -59,9 +54,7 @@ def _rate(link: PciLink) -> float | None:
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
-    """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links
-    and should be equally fast. `directed` has the links that they cross, each with whether they
-    cross it forward."""
+    """The parts that transfers use. Transfers of the same `kinds` should be equally fast."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -69,8 +62,6 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
 
 
 def _nics(transfer: Transfer) -> tuple[Part, ...]:
-    """Returns the two network interfaces of a transfer and the path between them; empty without
-    interfaces."""
     if not transfer.engine.owner.is_nic:
         return ()
     one, other = (str(end.place) for end in nic_ends(transfer))
@@ -78,10 +69,6 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wiring:
-    """The map of a machine's memories, switches and bridges. `switches` has the switches of
-    fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
-    device's number of links that are down and do not report where they lead."""
-
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.switches: set[str] = set()
@@ -125,8 +112,6 @@ class Wiring:
         return self._machine.functions.get(self._machine.endpoints.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
-        """Returns the traffic that a place may forward. Devices may forward traffic within their
-        fabric. Memories of other systems are not known to forward any traffic."""
         if place in self._near:
             return "fabric"
         ours = is_node(place) or place in self._machine.functions
@@ -153,7 +138,6 @@ class Wiring:
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the kernel's NUMA distance between two nodes, or None if unknown."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
@@ -184,7 +168,6 @@ class Wiring:
             )  # fmt: skip
 
     def _cables(self) -> Iterator[Wire]:
-        """Yields the links from adapters to the network, as far as it is known where they lead."""
         known = grouped(
             ((one.device, one.leads_to), one)
             for one in self._machine.known.adapters
@@ -209,15 +192,12 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """Returns the place that a link leads to, or None if this may be an unknown switch. A GPU
-        that no backend can use gets a name of its own, so that it is not taken for a switch."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":
             return f"gpu {address}" if address in self._hidden else None
         return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
-        """Yields the PCIe links from a memory up to the host bridge."""
         function = self._function(memory)
         accelerator = self._machine.accelerators.get(memory)
         reported = accelerator.link if accelerator else None
@@ -251,7 +231,6 @@ class Wiring:
             here = there
 
     def _route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
-        """Returns the wires of the route with their crossings, or None if no route is known."""
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
@@ -260,13 +239,9 @@ class Wiring:
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def leaves(self, begin: str, end: str) -> bool:
-        """Whether the route crosses a network between hosts."""
         return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
 
     def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """Returns the bundles of fabric links on the route, by their ends. Links to several
-        switches count as one bundle. Returns nothing if the route passes another memory, because
-        memories may not forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if self.leaves(begin, end):
@@ -289,9 +264,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the cell's transfers as they are carried out. If the driver stages copies through
-        the host, the engine's owner becomes the node near the source. The copies then use both PCIe
-        paths and the node's memory."""
+        """Returns the transfers. The node near the source owns the copies that a driver stages."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))
@@ -304,7 +277,6 @@ class Wiring:
         return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
     def touched(self, transfer: Transfer) -> Touched:
-        """Returns the parts that a transfer uses."""
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
@@ -330,11 +302,9 @@ class Wiring:
         return Touched(frozenset(parts), tuple(kinds), directed)
 
     def between(self, one: str, other: str) -> set[Part]:
-        """Returns the parts on the routes from one memory to another."""
         return self._between(one, other)[0]
 
     def _find_between(self, one: str, other: str) -> tuple[set[Part], list[str]]:
-        """Returns the parts on all shortest routes, and the grade of each wire."""
         crossed = self.route(one, other)
         if not crossed:
             return set(), ["unknown" if crossed is None else "local"]
@@ -344,18 +314,15 @@ class Wiring:
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
     def _at(self, place: str) -> Part:
-        """Returns the part at a place on a route: a switch, or a memory that forwards traffic."""
         if place in self.switches:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))
 
     def _find_directed(self, begin: str, end: str) -> frozenset[tuple[Part, bool]]:
-        """Returns the links of a route, each with whether it is crossed forward."""
         crossed = self.route(begin, end) or ()
         return frozenset((wire.part, c.forward) for wire, c in crossed if wire.kind != "bridge")
 
     def joints(self) -> dict[Part, set[Part]]:
-        """Returns the switches and host bridges, each with the links that meet there."""
         meeting: dict[str, set[Part]] = {}
         for wire in self.wires:
             for place in (wire.a, wire.b):

@@ -12,16 +12,14 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """The bandwidths of a collective in bytes/s. `algorithm` is size ÷ time (algbw), and `bus` the
-    rate of each link (busbw)."""
+    """Bytes/s: `algorithm` is size ÷ time (algbw), `bus` the rate of each link (busbw)."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Returns the bandwidths that belong to the cell's headline figure, or to the given seconds.
-    Returns None for other operations than collectives, and without figures."""
+    """Returns those of the headline figure or of `seconds`; None for other operations."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
@@ -31,7 +29,6 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
-    """Returns the mean bus bandwidth of all cells that have one, or None if no cell has. nccl-tests
-    reports this mean, to compare runs of the same sizes."""
+    """Returns the mean bus bandwidth of the cells that have one, which nccl-tests reports."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

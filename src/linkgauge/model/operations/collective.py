@@ -1,9 +1,4 @@
-"""Collectives as operations of cells: the bytes that each collective moves, how its bandwidths are
-computed, and the numbers that check its result.
-
-Sizes, counts and the factors of the bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
-`doc/PERFORMANCE.md`): `algbw` is size ÷ time. `busbw` is the rate of each link if all ranks have
-equal links, so it can be compared with a link's rate."""
+"""Collectives, with sizes, counts and bandwidths as in nccl-tests 2.19 (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -49,10 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """A number type of collectives. `code` is its number in NCCL and in linkgauge's kernels, and
-    `bytes` the size of one number. All whole numbers up to `whole` are exact. The largest power of
-    two that fits has the exponent `exponent`. `rounding` is the relative error of one rounding; 0
-    for whole numbers."""
+    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact. `code` is NCCL's;
+    `rounding` is the relative error of one rounding."""
 
     name: NumberName
     code: int
@@ -82,11 +75,6 @@ NUMBERS: Mapping[NumberName, NumberType] = {
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """The properties of a kind of collective. `sends_share` and `receives_share`: the send or
-    receive buffer of a rank holds a share of the size, not all of it. `reduces`: the collective
-    takes a reduction. `has_root`: it has a root. `is_shared`: the size is divided among the
-    ranks."""
-
     sends_share: bool = False
     receives_share: bool = False
     is_shared: bool = False
@@ -112,9 +100,8 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements in a collective. `count` is for one call, `send` and `receive` for the
-    buffers of a rank. If the collective is in place, rank r sends from element `send_step` × r of
-    the receive buffer and receives at element `receive_step` × r."""
+    """Numbers of elements. In place, rank r sends from element `send_step` × r of the receive
+    buffer and receives at `receive_step` × r."""
 
     count: int
     send: int
@@ -131,8 +118,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     reduction: How numbers are reduced; null without a reduction.
     root: The rank that sends to all or receives from all; null without such a rank.
     in_place: Whether each rank sends from its receive buffer.
-    split: The rule that divides the ranks into groups that work at the same time, such as `MOD 2`;
-        null if all ranks are one group.
+    split: The rule that divides ranks into concurrent groups, such as `MOD 2`; null for one group.
     aggregated: The number of calls that form one iteration, in one group of calls.
     blocking: Whether the host waits for each iteration.
     graphed: Whether the iterations are launched as a graph.
@@ -159,7 +145,6 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_checked(self) -> bool:
-        """Whether the result of the collective is defined and can be checked."""
         return not (self.in_place and self.collective in _NOT_IN_PLACE)
 
     @property
@@ -167,8 +152,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns the numbers of elements for a size in bytes, as nccl-tests counts them. A rank's
-        share is a multiple of 16 bytes."""
+        """Returns numbers of elements. A share is a multiple of 16 bytes, as in nccl-tests."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -183,12 +167,10 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def groups(self, ranks: int) -> tuple[tuple[int, ...], ...]:
-        """Returns the ranks of each independent group, rank 0's group first."""
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """Returns the bytes of each rank's send buffer and receive buffer. In place, the receive
-        buffer serves as both, and the send buffer has 0 bytes."""
+        """Returns the bytes of each rank's send and receive buffer; in place, the first is 0."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
             counts = self.counts(size, len(group))
@@ -208,15 +190,10 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return count * ranks if _SHAPES[self.collective].is_shared else count
 
     def bytes_on_bus(self, size: int, ranks: int) -> float:
-        """Returns the bytes of one call that count for `busbw`."""
         return self.bytes_counted(size, ranks) * bus_factor(self.collective, ranks)
 
 
 class CollectiveChoice(msgspec.Struct, frozen=True):
-    """The collectives to lay out. Cells are made for each of `types`, `reductions` and `roots`.
-    `largest` is the largest size in bytes, used if the user chose no sizes; null means the
-    profile's largest. The other fields are as in Collective."""
-
     types: tuple[NumberName, ...] = ("float",)
     reductions: tuple[Reduction, ...] = ("sum",)
     roots: tuple[int, ...] = (0,)
@@ -238,35 +215,27 @@ def bus_factor(name: CollectiveName, ranks: int) -> float:
 
 
 def reduces(name: CollectiveName) -> bool:
-    """Whether the collective takes a reduction, such as a sum."""
     return _SHAPES[name].reduces
 
 
 def has_root(name: CollectiveName) -> bool:
-    """Whether the collective takes a root rank."""
     return _SHAPES[name].has_root
 
 
 def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
-    """Returns why this number of ranks cannot carry out a hypercube. Returns None if it can, and
-    for other collectives."""
     if name == "hypercube" and ranks & (ranks - 1):
         return f"a hypercube needs a power of two of ranks, not {ranks}"
     return None
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The numbers that ranks send in a collective. They are chosen so that every result is exact in
-    its number type. At each index, `share` ranks have a whole number from 0 to `largest`, and the
-    other ranks have 0. For a product, `share` ranks have 1 or 2, and the others 1.
-    kernels/content.cuh chooses the ranks."""
+    """`share` ranks send numbers up to `largest`, so that every result but an average is exact."""
 
     share: int
     largest: int
 
 
 def content_of(collective: Collective, ranks: int) -> Content:
-    """Returns the content that the ranks of a group send."""
     number, reduction = collective.number, collective.reduction
     if reduction in (None, "max", "min"):
         return Content(ranks, number.whole)
@@ -278,24 +247,21 @@ def content_of(collective: Collective, ranks: int) -> Content:
 
 
 def tolerance(collective: Collective, ranks: int) -> float:
-    """Returns the largest relative error of a correct result. The error is 0 except for averages:
-    there the library divides before it adds, so each rank's number and each sum is rounded."""
+    """Returns the largest relative error of a correct result, which is 0 except for averages."""
     return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
 
 
 def content_fields(
     collective: Collective, ranks: int, seed: int
 ) -> tuple[int, int, int, int, int, float]:
-    """Returns the fields of struct Content in content.cuh, for a group of ranks and a seed."""
     content, reduction = content_of(collective, ranks), collective.reduction
     code = -1 if reduction is None else REDUCTIONS.index(reduction)
     return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """The ranks and elements that a rank's receive buffer is filled from. Element i of the buffer
-    is element `base + i % chunk` of rank `first + i // chunk`. In a reduction, it is the reduction
-    of this element over all ranks."""
+    """Element i of the receive buffer is element `base + i % chunk` of rank `first + i // chunk`,
+    or the reduction of that element over all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62
@@ -305,8 +271,6 @@ class ElementOrigin(msgspec.Struct, frozen=True):
 def origin_of(
     collective: Collective, counts: Counts, rank: int, ranks: int
 ) -> ElementOrigin | None:
-    """Returns where the elements that a rank receives come from, or None if the rank receives
-    nothing."""
     root = collective.root or 0
     match collective.collective:
         case "all_reduce":
@@ -330,9 +294,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns the number of each rank's group. `split` is in the notation of nccl-tests'
-    NCCL_TESTS_SPLIT: `AND 0x1`, `OR 1`, `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`. With
-    None, all ranks are one group. Raises ValueError for other texts."""
+    """Returns each rank's group, by nccl-tests' NCCL_TESTS_SPLIT (`MOD 2`). Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())
@@ -353,8 +315,7 @@ def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
 
 
 def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the ranks of each group, rank 0's group first. Raises ValueError for an invalid
-    `split`."""
+    """Returns the ranks of each group, rank 0's first. Raises ValueError for a bad `split`."""
     colors = colors_of(split, ranks)
     return tuple(
         tuple(rank for rank in range(ranks) if colors[rank] == color)

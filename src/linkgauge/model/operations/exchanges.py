@@ -1,17 +1,6 @@
-"""The ways to carry out a collective, and the flows of data between ranks that each way causes, in
-phases. Simulated machines and expectations both use them.
-
-The default algorithms are the simplest that move as few bytes as possible. They are a ring in the
-order of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
-workstations, Journal of Parallel and Distributed Computing 69 (2009)), all pairs at once, a star
-around the root, and partners whose numbers differ in a bit.
-
-There are three other algorithms. Several rings run at once, each with a part of the bytes and over
-separate links. Two trees each carry half of the bytes; a rank that passes data on in one tree is a
-leaf of the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
-broadcast, reduction and scan, Parallel Computing 35 (2009)). The switch itself reduces: it reads
-the data of all ranks and stores the result to all ranks (B. Klenk et al., An in-network
-architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
+"""The ways to carry out a collective, and the flows between ranks that each causes, in phases:
+rings (P. Patarasu, X. Yuan, J. Parallel and Distributed Computing 69, 2009), two trees (P. Sanders
+et al., Parallel Computing 35, 2009), and reductions in the switch (B. Klenk et al., ISCA 2020)."""
 
 from __future__ import annotations
 
@@ -43,26 +32,19 @@ steps."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """The `bytes` that rank `source` of a group sends to rank `target`. Either end may be the
-    SWITCH."""
-
     source: int
     target: int
     bytes: float
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time. The phase repeats them in `steps` steps; each step waits
-    for the step before."""
+    """Exchanges that run at the same time; each of the `steps` waits for the one before."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
 
 
 class Way(NamedTuple):
-    """A way to carry out a collective. `orders` are the orders of the ranks in rings that run at
-    once; without any, there is one ring in the order of the ranks."""
-
     algorithm: Algorithm = "ring"
     orders: tuple[Order, ...] = ()
 
@@ -74,11 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields the ways from which libraries choose the fastest: one ring, as many rings as have
-    separate links, a ring for each rail of several hosts, and reductions in a switch. `links`
-    returns the number of links that lead directly from one rank to another. `reduces` says whether
-    a switch joins all ranks and reduces. `hosts` has the host of each rank, if there are
-    several."""
+    """Yields the ways from which libraries choose the fastest. `links` counts direct links."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
@@ -92,9 +70,7 @@ def ways(
 
 
 def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[Phase, ...]:  # noqa: B008
-    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. A
-    collective that cannot run by the way's algorithm takes its rings. Raises ValueError for a
-    hypercube if the number of ranks is no power of two."""
+    """Returns the phases of a call. Raises ValueError for a hypercube of no power of two ranks."""
     if ranks < 2:
         return ()
     orders = way.orders or ring_orders(ranks, 1)
@@ -125,8 +101,6 @@ def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[P
 
 @lru_cache(maxsize=64)
 def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
-    """Returns each pair of ranks, sender first, in which the sender sends data to the other in a
-    call."""
     return tuple(
         dict.fromkeys(
             (group[each.source], group[each.target])
@@ -140,8 +114,7 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
-    """Returns up to `rings` orders of the ranks. The first is 0, 1, 2 …. No rank has the same next
-    rank in two orders."""
+    """Returns orders in which no rank has the same next rank twice."""
     first = tuple(range(ranks))
     if rings == 1:
         return (first,)
@@ -154,17 +127,14 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
-    """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
-    the number of links from rank a to rank b. The result is empty if no ring joins all ranks."""
+    """Returns as many rings as use separate links; `links[a][b]` is the number from a to b."""
     limit = min(map(sum, (*links, *zip(*links, strict=True))))
     tried = (_separate(links, many) for many in range(min(limit, most or limit), 0, -1))
     return tuple(next((found for found in tried if found), ()))
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns as many rings as a host has ranks, if several hosts have as many. Each ring passes
-    all ranks of a host, and goes on to the next host from a rank to the one with the same number
-    there (on its rail), another one for each ring."""
+    """Returns a ring for each rail, if all hosts have the same number of ranks, two or more."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
@@ -181,9 +151,7 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns `rings` rings without a common link, or an empty list if they are not found. On links
-    between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6 ranks (T.
-    Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
+    """Up to ranks - 1, but for 4 and 6 ranks (T. Tillson, J. Combinatorial Theory B 29, 1980)."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS
@@ -213,15 +181,12 @@ def _separate(links: Sequence[Order], rings: int) -> list[Order]:
 
 
 def _rings(steps: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """Returns a phase in which each rank sends to the next rank in each ring."""
     each = size / len(orders)
     pairs = (pair for one in orders for pair in zip(one, (*one[1:], one[0]), strict=True))
     return Phase(steps, tuple(Exchange(*pair, each) for pair in pairs))
 
 
 def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """Returns a phase in which data pass along each chain of ranks, away from the root or towards
-    the root."""
     each, sent = size / len(orders), []
     for order in orders:
         first = order.index(root) + to_root
@@ -231,8 +196,6 @@ def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: flo
 
 
 def _two_trees(ranks: int, size: float) -> Phase:
-    """Returns a phase of two trees. In each tree, half of the bytes go up and down, in pieces that
-    follow each other."""
     edges = list(_tree(0, ranks))
     sent = []
     for shift in (0, 1):
@@ -243,8 +206,6 @@ def _two_trees(ranks: int, size: float) -> Phase:
 
 
 def _tree(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yields each number of the range except the tree's root, with the number above it in the tree.
-    Even numbers are leaves."""
     root = _root(low, high)
     for part in ((low, root), (root + 1, high)):
         if part[0] < part[1]:
@@ -258,16 +219,12 @@ def _root(low: int, high: int) -> int:
 
 
 def _in_switch(ranks: int, size: float) -> Phase:
-    """Returns a phase in the switch. It reads each share from all ranks, and gives the sum to all
-    ranks. A rank sends its data and its share of the sum, and receives as much."""
     moved = size + size / ranks
     sent = [Exchange(rank, SWITCH, moved) for rank in range(ranks)]
     return Phase(2, (*sent, *(Exchange(SWITCH, rank, moved) for rank in range(ranks))))
 
 
 def _by_bits(ranks: int, share: float) -> Iterator[Phase]:
-    """Yields phases in which pairs of ranks exchange all data that they have so far. The data
-    double in each phase."""
     if (why := no_hypercube("hypercube", ranks)) is not None:
         raise ValueError(why)
     distance = 1

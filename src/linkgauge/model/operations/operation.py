@@ -1,12 +1,5 @@
-"""The operations that cells carry out, as far as they are the same for every backend: the bytes
-that count, the comparison, the sampling, and the use of memory. `backends.operations` carries them
-out.
-
-STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is the
-size of one array. Figures count every array that is read or written, as STREAM does (McCalpin,
-*Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995). If an operation
-reads two arrays b and c, its source buffer holds b and then c. `read` and `write` are not part of
-STREAM: they read, or write, one array."""
+"""The operations of cells. Those on arrays count each array read or written, as STREAM does
+(McCalpin, *Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995)."""
 
 from __future__ import annotations
 
@@ -43,9 +36,7 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """The number type of a matrix product. `name` is for people. `bytes` is the size of one number.
-    `error` is the relative error of an element because inputs are cut to the type or the result is
-    rounded. The error of sums in single precision is not part of `error`."""
+    """`error` is the relative error of an element by cut inputs and the rounded result."""
 
     name: str
     bytes: int
@@ -61,37 +52,26 @@ PRODUCTS: Mapping[object, ProductType] = {
 
 
 def size_of(order: int) -> int:
-    """Returns the size in bytes of a cell that multiplies matrices of this order."""
     return order * order * NUMBER
 
 
 def order_of(size: int) -> int:
-    """Returns the order n of the matrices of a cell of this size, which is the largest that
-    fits."""
     return math.isqrt(size // NUMBER)
 
 
 def operations_of(order: int) -> int:
-    """Returns the number of floating-point operations of one product."""
     return 2 * order**3
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error that a correct product may have in the signed sum of `BLOCK`
-    neighbours in a row.
-
-    An element is a sum of n products of N(0, 1) numbers, and about √n large. In single precision,
-    the standard deviation of its error is below n · 2⁻²⁴. Each of n additions rounds a partial sum
-    of at most √n, and the errors are independent (Higham, *Accuracy and Stability of Numerical
-    Algorithms*, 2nd edition, 2.8). Tensor cores cut inputs to TF32; BF16 and FP16 results are
-    rounded."""
+    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours. Each
+    of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
+    *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """Returns a sentence that says where a product is wrong: its row and columns, the sum found
-    there, and the expected sum. `block` is the number of the block of columns, from 0."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -158,9 +138,6 @@ ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
-    """One of STREAM's operations on arrays. `read` and `written` are the numbers of arrays, and
-    `formula` is for people."""
-
     mode: HostMode
     kind: ArrayKind
     read: int
@@ -169,46 +146,17 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
     @property
     def computes(self) -> bool:
-        """Whether the arrays hold 64-bit floating-point numbers, not just bytes."""
         return self.kind in ("scale", "add", "triad")
 
     @property
     def counted(self) -> int:
-        """The number of arrays whose bytes count: all that are read or written."""
         return self.read + self.written
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation that the transfers of a cell carry out, with its properties.
-
-    name: Its name in cells and files.
-    lacking: The rest of the sentence, after a backend's name, that says that the backend lacks the
-        operation.
-    is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
-        backends, and by another engine.
-    is_compared: Whether the bytes in its buffers show that it was right. This is not so for a
-        pointer chase, which copies nothing, or for another tool, which has its own buffers.
-    is_single: Whether each sample is a single iteration. Percentiles of samples then mean
-        something.
-    is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.
-    by_device: Whether a device that carries out the operation also times it.
-    by_host_alone: Whether only the host works, so that no link and no device delays the operation.
-    by_flags: Whether each side signals by a store to the other side's memory.
-    between_cpus: Whether bytes move between the caches of CPUs.
-    in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
-    concurrent_loads: Whether the transfers after the first are plain copies that run at the same
-        time as the first.
-    follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
-        repetitions.
-    has_size: Whether the size of a cell has a meaning.
-    of_sizes: Whether cells are points of a curve over sizes.
-    from_one: Whether a source stores data once for all its destinations.
-    fills_time: Whether it runs for the time set for rates (`rate_time`), whatever the precision.
-    as_graph: The operation that does the same by launching a graph.
-    array: Its STREAM operation, if it works on arrays.
-    product: The number type, if it multiplies matrices.
-    collective: The collective, if it is one.
-    outside: The operation of another tool, if it is one."""
+    """The properties of what transfers do. `is_compared`: the buffers show that it was right.
+    `is_single`: a sample is one iteration. `in_memory`: the first transfer has memories.
+    `concurrent_loads`: the others are copies meanwhile. `of_sizes`: cells are points of a curve."""
 
     name: OperationName
     lacking: str
@@ -235,35 +183,28 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the other transfers of a cell load the memory or the link during the whole
-        measurement."""
+        """Whether the other transfers load memory or link during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
     def is_latency(self) -> bool:
-        """Whether its figure is the time of one step."""
         return self.is_loaded or self.by_host_alone or self.between_cpus
 
     @property
     def computes(self) -> bool:
-        """Whether the operation computes with 64-bit floating-point numbers in arrays."""
         return self.array is not None and self.array.computes
 
     @property
     def mode(self) -> HostMode | None:
-        """The mode in which host threads access arrays; None if the operation does not work on
-        arrays."""
         return self.array.mode if self.array is not None else None
 
     @property
     def source_arrays(self) -> int:
-        """The number of arrays in the source buffer."""
         return max(1, self.array.read) if self.array is not None else 1
 
     @property
     def counted_arrays(self) -> int:
-        """The number of times that figures count the cell's size: once, or once for each array as
-        in STREAM."""
+        """How often figures count the cell's size: once, or once an array as in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 
@@ -369,7 +310,6 @@ OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}
 
 
 def named(name: OperationName) -> Operation:
-    """Returns the operation of this name."""
     return _of_collective(name) if isinstance(name, Collective) else OPERATIONS[name]
 
 

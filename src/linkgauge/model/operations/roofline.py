@@ -1,6 +1,5 @@
-"""Finds the part of a machine that limits an AI workload, by a roofline: each part has a roof,
-which is the rate that the part reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline,
-Communications of the ACM 52 (2009))."""
+"""Finds the part of a machine that limits an AI workload. Each part has a roof, the rate that it
+reaches alone (S. Williams, A. Waterman, D. Patterson, Communications of the ACM 52, 2009)."""
 
 from __future__ import annotations
 
@@ -18,9 +17,7 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """The part of the machine that limits a workload. `kind` is the part that takes the most time;
-    null if no part explains half of the time. `shares` has each part's share of the time of a loop,
-    if the part works at its full rate. `share` is the share of the limiting part."""
+    """`kind` is the part that takes the most time; null if no part explains half of it."""
 
     kind: BoundKind | None
     share: float
@@ -28,9 +25,6 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """Returns the part that limits the work, by a roofline model with a roof for each part. Returns
-    None if no rate is known. If the host spends most of the loop launching work, launching is the
-    limit."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

@@ -1,7 +1,4 @@
-"""Finds the rank of a collective that comes last, and how long the other ranks wait for it.
-
-A rank's part of a collective lasts from the rank's start until the rank has received all data. The
-rank that starts last does not wait, so its part is the shortest."""
+"""Finds the rank of a collective that comes last: it does not wait, so its part is the shortest."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """The rank that comes last. `rank` came last in `last` of the `iterations`. `wait` is the
-    median time in seconds that the other ranks waited in these iterations."""
+    """`wait` is the median time in seconds that the others waited."""
 
     rank: int
     last: int
@@ -33,9 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank of a collective that clearly comes last most often. If there are several
-    groups, returns the rank that causes the longest wait. Returns None if there is no such rank, or
-    if the iterations are unknown."""
+    """Returns the rank that clearly comes last; of several groups, that with the longest wait."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
@@ -50,12 +44,8 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that clearly comes last in a group of ranks, or None. `seconds` has each
-    rank's time for every iteration.
-
-    A rank is returned only if it is last too often for chance: the probability that chance makes
-    any rank last so often is at most 1 % (binomial, times the number of ranks). If several ranks
-    have the shortest time, none is last."""
+    """Returns the rank that comes last too often for chance (at most 1 %: binomial, times the
+    number of ranks) and costs at least 1 % of the time."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None
@@ -77,8 +67,6 @@ def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> 
 
 
 def at_least(successes: int, trials: int, share: float) -> float:
-    """Returns the probability of at least `successes` successes in `trials` trials. Each trial
-    succeeds with the probability `share` (between 0 and 1)."""
     each = math.log(share), math.log1p(-share)
     return math.fsum(
         math.exp(

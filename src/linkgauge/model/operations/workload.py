@@ -34,10 +34,7 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """The shape of a decoder model. `layers` is the number of layers. `hidden` is how many numbers
-    a token has. `heads` and `kv_heads` are the numbers of heads for queries, and for keys and
-    values. `intermediate` is the inner width of SwiGLU. `vocabulary` is the number of different
-    tokens."""
+    """`hidden` is the number of numbers per token, `intermediate` the inner width of SwiGLU."""
 
     name: ModelName
     hidden: int
@@ -49,7 +46,6 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> int:
-        """The numbers per attention head."""
         return self.hidden // self.heads
 
     @property
@@ -59,7 +55,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters. The embedding is not counted."""
+        """Without the embedding."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -67,34 +63,24 @@ class ModelShape(msgspec.Struct, frozen=True):
         return self.vocabulary * self.hidden
 
     def weight_bytes(self, numbers: NumberKind) -> int:
-        """Returns the bytes of all weights, including the embedding."""
         return (self.parameters + self.embedding) * NUMBER_BYTES[numbers]
 
     def cache_bytes(self, batch: int, tokens: int, numbers: NumberKind) -> int:
-        """Returns the bytes of the keys and values for `tokens` tokens of each sequence of a
-        batch."""
         each = KEY_AND_VALUE * self.kv_heads * self.head * NUMBER_BYTES[numbers]
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """Returns the floating-point operations of a forward pass over prompts of `tokens` tokens.
-        Token t attends to t tokens, including itself."""
+        """Returns floating-point operations: token t attends to t tokens, including itself."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 
     def decode_operations(self, batch: int, context: int) -> int:
-        """Returns the floating-point operations for one more token of each sequence. The new token
-        attends to `context` tokens."""
         return self._operations(batch, batch * context)
 
     def training_operations(self, batch: int, tokens: int) -> int:
-        """Returns the floating-point operations of a forward and a backward pass through the
-        layers."""
         return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
 
     def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
-        """Returns the bytes of device memory that one step must read. These are all weights once,
-        and the keys and values of the context."""
         return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
 
     def _operations(self, tokens: int, attended: int) -> int:
@@ -133,8 +119,7 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
     url: The URL of the server.
     kind: The protocol of the server.
     model: The model to request; null for the server's first model.
-    rate: Requests per second, at random moments (an open loop); null for a fixed number of
-        concurrent requests (a closed loop)."""
+    rate: Requests per second at random moments; null for a fixed number of concurrent ones."""
 
     url: FreeText
     kind: ServerKind = "openai"
@@ -145,12 +130,10 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """An AI workload on one device, or on several ranks.
 
-    kind: The kind of work. `prefill`: a forward pass over `batch` prompts of `prompt` tokens.
-        `decode`: after a prefill, `tokens` more tokens of each prompt, one after another.
-        `streamed`: a forward pass whose weights come from host memory layer by layer. `offload`: a
-        copy of the batch's keys and values to host memory. `restore`: a copy of the keys and values
-        back. `training`: a training step in mixed precision over the batch. `pipeline`: pieces of
-        input that are copied to the device, processed and copied back. `serving`: requests to a
+    kind: The kind of work. `prefill`: a forward pass over `batch` prompts. `decode`: then `tokens`
+        more of each. `streamed`: a forward pass with weights from host memory. `offload` and
+        `restore`: keys and values copied to host memory and back. `training`: a step in mixed
+        precision. `pipeline`: pieces copied in, processed and copied out. `serving`: requests to a
         server.
     model: The model's shape, by its name.
     numbers: The type of its numbers.
@@ -185,9 +168,6 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkloadChoice(msgspec.Struct, frozen=True):
-    """The AI workloads to lay out. Null is replaced by a value that suits the device (small values
-    on a CPU)."""
-
     model: ModelName | None = None
     batches: tuple[int, ...] = ()
     prompts: tuple[int, ...] = ()
@@ -202,9 +182,7 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A part of the work that is timed separately. A training step has `input`, `forward`,
-    `backward`, `synchronisation` and `optimiser`, which add up to the step. Inference has `first
-    token` and `between tokens`, as the host sees them; a server also has `request`.
+    """A separately timed part: `forward` and so on of a training step, `first token` of inference.
 
     name: The name of the part.
     seconds: Seconds that the part took, each time.
@@ -234,8 +212,7 @@ class Demands(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """The rate of a device for each kind of work. The same process measured the rates before the
-    workload. Null means not measured.
+    """A device's rates, measured by the same process before the workload. Null: not measured.
 
     operations: Operations/s of a matrix product with the workload's number type.
     memory: Bytes/s of a read of device memory.
@@ -269,15 +246,11 @@ class WorkDone(msgspec.Struct, frozen=True):
     rates: The rates that the device reaches for each kind of work.
     how: The software that carried it out.
     stages: The parts that are timed separately.
-    split_error: The relative difference between a training step's time and the sum of its stages;
-        null for other work.
+    split_error: The relative difference of a training step and the sum of its stages; else null.
     communication: Seconds that a loop's collectives take alone; null without collectives.
-    exposed: Seconds of a loop's collectives that did not overlap with computing; null without
-        collectives.
-    link_use: The share of a loop that the link to the host would be busy at the rate that the link
-        reaches alone; null if unknown.
-    device_use: The share of a loop that the device would be busy at the rate that the device
-        reaches alone; null if unknown.
+    exposed: Seconds of a loop's collectives that do not overlap with computing; null without any.
+    link_use: The share of a loop that its bytes take on the link to the host at full rate, or null.
+    device_use: The share of a loop that its work takes on the device at full rate, or null.
     shares: The shares of a traced loop's device time, by kind of operation.
     trace: The file of the trace; null without a trace.
     tokens_rate: A server's tokens per second; null for other work."""

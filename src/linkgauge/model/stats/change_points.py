@@ -1,15 +1,6 @@
-"""Finds the runs at which the level of a series changes, for good or for a few runs.
-
-Each value is the median of one run. At first, a change is assumed after every third run. Each is
-moved to where it explains most between its neighbours, and tested there by a two-sample t; the
-weakest is removed until all are significant (bottom-up segmentation: E. Keogh, S. Chu, D. Hart, M.
-Pazzani, ICDM 2001). A level that holds for a few runs has two ends, whose neighbours are near. A
-p-value is that of Student's t, times the number of places that a change may have, and more in long
-series (Bonferroni; K. Worsley, JASA 74, 1979, for one change).
-
-The unit of evidence is the run, not the sample: the scatter of a run's samples is not used. All
-computations use logarithms, so changes are relative. A single run far off its neighbours is first
-moved to within `_FAR` deviations. One or two slow runs are no change."""
+"""Finds the runs at which the level of a series changes: changes are assumed, moved and removed
+until Student's t finds all significant (bottom-up segmentation: E. Keogh et al., ICDM 2001). p is
+multiplied by the possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
 
 from __future__ import annotations
 
@@ -43,9 +34,7 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """A change of the level at value number `at` (from 0). With 95 % confidence, the change is
-    between `first` and `last`. `before` and `after` are the medians of the values up to the
-    neighbouring changes. `p` is adjusted for the number of stretches that were tried."""
+    """With 95 % confidence, the change lies between `first` and `last`; `p` is adjusted."""
 
     at: int
     first: int
@@ -62,8 +51,7 @@ class ChangePoint(msgspec.Struct, frozen=True):
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """Returns the changes of a series of positive values, in order. The result is empty for fewer
-    than 2 × LEAST values."""
+    """Returns no changes for fewer than 2 × LEAST values, or if one is not positive."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]
@@ -82,9 +70,7 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest p-value that still counts as significant among `of` series, or 0 if none
-    does (Y. Benjamini, Y. Hochberg, JRSS B 57, 1995). If no series changes, the probability of
-    finding any change is at most `significance`."""
+    """Returns the largest significant p of `of` series, or 0 (Y. Benjamini, Y. Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )
@@ -92,8 +78,6 @@ def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) ->
 
 
 def _tamed(logs: Sequence[float]) -> list[float]:
-    """Returns the values with outliers moved to at most `_FAR` deviations from the median of their
-    neighbours."""
     steps = [abs(after - before) for before, after in pairwise(logs)]
     deviation = robust_deviation(steps) / math.sqrt(2)
     if not deviation or len(logs) < _LEAST_TO_TAME:
@@ -107,8 +91,6 @@ def _tamed(logs: Sequence[float]) -> list[float]:
 
 
 def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
-    """Returns the changes that only move between two levels that the runs alternate between. A
-    series that alternates may stay at one level for a while."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
     noise = robust_deviation(
@@ -132,8 +114,6 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
 
 
 class _Sums:
-    """Computes the t of any change quickly, from running sums. Outliers are moved closer first."""
-
     def __init__(self, values: list[float], significance: float) -> None:
         self._significance = significance
         self._values, values = values, _tamed(values)
@@ -148,8 +128,6 @@ class _Sums:
         self._tries = (len(values) - 2 * LEAST + 1) * math.cbrt(len(values) / (2 * LEAST))
 
     def standing(self) -> list[tuple[int, float]]:
-        """Returns the changes that are significant between their neighbours, each with its
-        p-value."""
         places = range(LEAST, self.length - LEAST + 1, LEAST)
         found, wider = [(at, math.inf) for at in places], 1.0
 
@@ -173,8 +151,6 @@ class _Sums:
         return found
 
     def _clearest(self, begin: int, end: int, wider: float) -> tuple[int, float]:
-        """Returns the clearest change between two others, with its p-value times the number of
-        tries."""
         places = range(begin + LEAST, end - LEAST + 1)
         at = max(places, key=lambda at: self._explained(at, begin, end))
         explained, degrees = self._explained(at, begin, end), end - begin - 2
@@ -184,7 +160,6 @@ class _Sums:
         return at, p if p >= self._significance or self._is_of_several(at, begin, end) else math.inf
 
     def _is_of_several(self, at: int, begin: int, end: int) -> bool:
-        """Whether the change rests on more than a few values."""
         sides = self._values[begin:at], self._values[at:end]
         levels = [statistics.median(side) for side in sides]
         return all(
@@ -193,11 +168,6 @@ class _Sums:
         )
 
     def wider(self, ats: Iterable[int]) -> float:
-        """Returns the factor by which the error of a mean exceeds that of independent values. `ats`
-        are the positions at which the level changes. Neighbouring values may be correlated, as in
-        runs that stay in one of two modes for a while. Such values say as little as fewer
-        independent values (G. Box, G. Jenkins, Time Series Analysis, 1970: the variance of an
-        autoregressive mean). A correlation of up to one standard error counts as chance."""
         rest = list[float]()
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)
@@ -209,8 +179,6 @@ class _Sums:
         return math.sqrt((1 + correlation) / (1 - correlation))
 
     def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
-        """Returns the first and the last likely position of the change at `at`. `begin` and `end`
-        are the neighbouring changes."""
         total = self._total(begin, end)
         best = max(total - self._explained(at, begin, end), self._least)
         limit = best * math.exp(_LIKELY / (end - begin))

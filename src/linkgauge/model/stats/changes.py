@@ -1,13 +1,5 @@
-"""Tests whether two sets of runs differ in a figure. The unit of evidence is the run.
-
-All samples of a run share the same buffers, moments and state of the machine, so their number says
-nothing of another run. Each run therefore counts as one value, the logarithm of its median.
-Student's t compares these values, with the variance between runs (`spread`). If each side has one
-run and no variance is known, the intervals of the two runs are used instead.
-
-Many cells are compared at once: Holm's p (S. Holm, Scandinavian Journal of Statistics 6, 1979)
-bounds the probability that any unchanged cell is called different, however the cells depend on each
-other."""
+"""Tests whether two sets of runs differ, by the logarithms of their medians. Holm's p (Scandinavian
+Journal of Statistics 6, 1979) bounds the chance that any unchanged cell is called different."""
 
 from __future__ import annotations
 
@@ -66,9 +58,7 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """The result of testing two sides. `log` is the difference of their logarithms. `error` is its
-    standard error, with `degrees` degrees of freedom. `doubt` has the error and the degrees of
-    freedom that apply if the cell varies more than it seems, and the share of cells that may."""
+    """`doubt` is for cells that vary more than it seems: error, degrees of freedom, and share."""
 
     log: float
     error: float
@@ -80,9 +70,7 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The runs of a cell on one side of a comparison. `logs` are the logarithms of their figures.
-    `within` is the variance of a single run, from the ranges of the runs. It is null if a run has
-    no range."""
+    """A cell's runs; `within` is the variance that their ranges imply, null if one has no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -93,18 +81,14 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance of runs that a single run's range implies. With this variance, the range
-    holds the share `coverage` of the figures of other runs, which differ by twice the variance."""
+    """Returns the variance by which a range holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests the difference between two sides, each with at least one run. Returns None if the
-    variation of runs is unknown. Few runs say little of it. With ranges, the cell's own runs
-    therefore add to what each range says of other runs; what the runs of all cells show counts if
-    it is more. Enough runs of the cell show by themselves what a new process changes."""
+    """Tests the difference of two sides; None if the variation of runs is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -128,8 +112,6 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
-    """Returns the variance that a side's ranges and the runs show together. It is never less than
-    that of the ranges, because a few runs agree by chance."""
     if runs is None:
         return own
     degrees, variance = own.degrees, own.variance
@@ -140,8 +122,6 @@ def _with_runs(own: Spread, runs: Spread | None) -> Spread:
 
 
 def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """Returns the standard error of a difference and its degrees of freedom, rounded down, where
-    each side has a variance of its own (B. Welch, Biometrika 34, 1947)."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
     degrees = variance**2 / sum(part**2 / of for part, of in parts)
@@ -149,7 +129,6 @@ def _welch(spreads: Sequence[Spread], counts: tuple[int, int]) -> tuple[float, f
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Returns the p-values, adjusted for their number by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -177,13 +156,11 @@ def _exp(log: float) -> float:
 
 
 def changed_to(ratio: float, better: Better) -> ChangedTo:
-    """Returns whether a figure is better or worse than another figure, from their ratio."""
     return "better" if (ratio > 1) == (better == "higher") else "worse"
 
 
 def loss(ratio: float, better: Better) -> float:
-    """Returns the loss of a figure as a fraction of the reference. `ratio` is the figure divided by
-    the reference. A gain is negative."""
+    """Returns the loss as a fraction, from figure ÷ reference. A gain is negative."""
     return 1 - ratio if better == "higher" else ratio - 1
 
 
@@ -192,14 +169,12 @@ def largest_loss(change: RunChange, better: Better) -> float:
 
 
 def log_of_loss(fraction: float, better: Better) -> float:
-    """Returns the distance by which a loss moves the logarithm of a figure, without a sign."""
     if better == "higher":
         return -math.log1p(-min(fraction, _ALL))
     return math.log1p(max(fraction, -_ALL))
 
 
 def loss_of_log(log: float, better: Better) -> float:
-    """Returns the loss, as a fraction, that moves the logarithm of a figure by this distance."""
     return -math.expm1(-log) if better == "higher" else math.expm1(min(log, 300.0))
 
 
@@ -218,7 +193,6 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def proven(change: RunChange, aim: Aim, better: Better) -> ChangedTo | None:
-    """Returns the direction of a change, or None if no change is proven."""
     return changed_to(change.ratio, better) if change.holm < aim.significance else None
 
 
@@ -226,16 +200,14 @@ class Needed(msgspec.Struct, frozen=True):
     """The loss that the runs of a comparison can find.
 
     detectable: The smallest true loss that the runs find with a probability of 90 %, as a fraction.
-    more: The additional runs of the first and of the second side that are needed to find the loss
-        of the Aim; null if more than 100."""
+    more: The additional runs of both sides that find the loss of the Aim; null if more than 100."""
 
     detectable: float
     more: tuple[int, int] | None
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the smallest loss that these runs can find in a cell, and how many more runs would
-    find the loss that `aim` names. `cells` is the number of compared cells."""
+    """Returns the smallest loss that `runs` find, and how many more runs find `aim.detect`."""
 
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
@@ -251,8 +223,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss that is found in a cell with the probability `POWER`, if
-    `cells` cells are compared. `scale` changes the error, and `more` adds degrees of freedom."""
+    """Returns the smallest true loss found with the probability `POWER` in one of `cells` cells."""
     found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error
@@ -264,7 +235,6 @@ def detectable(
 def _more(
     runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
 ) -> tuple[int, int] | None:
-    """Returns the fewest additional runs that suffice."""
     first, second = runs
     tried = range(MOST_RUNS + 1)
     for more in (

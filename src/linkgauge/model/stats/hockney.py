@@ -1,12 +1,5 @@
-"""Hockney's line through the times of transfers of several sizes: t = t0 + bytes ÷ r∞.
-
-t0 is the time that even the smallest transfer takes (the latency), and r∞ the bandwidth that large
-transfers approach. The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney,
-The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994),
-389-398.
-
-The line minimizes the squares of relative deviations, so small sizes count as much as large sizes.
-t0 and 1 ÷ r∞ are never negative."""
+"""Hockney's line: t = t0 + bytes ÷ r∞, by least squares of relative deviations (R. W. Hockney,
+Parallel Computing 20, 1994, 389-398). Half of r∞ is reached at n½ = t0 × r∞."""
 
 from __future__ import annotations
 
@@ -37,8 +30,6 @@ KNOWN = 0.25
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """A transfer of a benchmark's `size` that moved `bytes` bytes in `seconds` seconds."""
-
     size: int
     bytes: int
     seconds: float
@@ -51,9 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns the line through the points of one path, in any order. Returns None if there are too
-    few sizes or the sizes are too close to each other. If the line misses a point by more than
-    `OFF`, no line fits, and the result has only the error."""
+    """Returns None for too few sizes, and no line if it misses a time by more than `OFF`."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
@@ -77,16 +66,12 @@ def fit(
 
 
 class _Cut(NamedTuple):
-    """The best way to cut the first points: by the number of pieces, then by the largest error."""
-
     number: int
     error: float
     pieces: tuple[SizePiece, ...] = ()
 
 
 def _pieces(points: Sequence[Timed]) -> tuple[SizePiece, ...]:
-    """Returns the fewest pieces that miss no time of the sorted points by more than `OFF_PIECE`, or
-    none if there are more than one for each two points: such times follow no lines."""
     cuts = [_Cut(0, 0.0)]
     for end in range(1, len(points) + 1):
         tried = ((cuts[begin], _piece(points[begin:end])) for begin in range(end))
@@ -109,8 +94,6 @@ def _piece(points: Sequence[Timed]) -> SizePiece:
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
-    """Returns t0 and 1 ÷ r∞ by least squares of the relative deviations. Negative values become 0.
-    Also returns how far each may be off if all times are wrong by 100 %."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]

@@ -1,17 +1,5 @@
-"""Computes the range into which the figure of another run falls.
-
-A cell is measured in repetitions. Each has its own buffers, start signals and moment, like another
-run. A repetition counts as one value, the logarithm of the median of its samples: samples taken
-back to back share buffers and moment, and say nothing of another run.
-
-The model: log figure = level + process + the median of k repetitions. The variance of repetitions
-is pooled over similar cells, because a cell has few. What only a new process, new buffers of it or
-another day changes is the same in all repetitions of a run, so that no run can show it; it is given
-(`recorded`). Two runs differ by twice the variance of one. Student's t accounts for the few
-repetitions. docs/intervals.md derives this, and has the evidence.
-
-Repetitions have heavy tails. The pooled deviation is therefore a mean of absolute deviations (R.
-Geary, Biometrika 27, 1935), and a cell that varies much more than similar ones counts by itself."""
+"""Computes the range of another run's figure from pooled mean absolute deviations of repetitions
+(R. Geary, Biometrika 27, 1935) and what a new process changes. docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -48,16 +36,14 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """How far another run's figure may be from this one's. `reach` is the half-width of the range,
-    in logarithms. The variance has `degrees` degrees of freedom and comes from `pooled` cells."""
+    """`reach` is the half-width of the range, in logarithms."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns the range about a figure, or about all levels between which it may change; None
-        if it would reach from a figure to ten times as much, which says nothing."""
+        """Returns None for a range whose ends would be tenfold apart, which says nothing."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -66,10 +52,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns the estimate for each of several similar cells; None for a figure that is not
-    positive, and for all if no cell has two repetitions. `recorded` is what recorded runs show of
-    these cells' kind (None: processes do not differ). `runs` is the relative standard deviation of
-    earlier runs of the machine, which counts instead."""
+    """Returns estimates of similar cells; None without repetitions, or for figures not positive."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
@@ -95,7 +78,6 @@ def estimates(
 
 
 def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: float | None) -> float:
-    """Returns the half-width of the range of a figure of `count` repetitions."""
     error, widest = spread.deviation * _of_two(count), math.inf
     if recorded is not None:
         # Of earlier runs, what they vary by beyond their repetitions.
@@ -109,35 +91,28 @@ def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: floa
 
 
 def _of_two(count: int) -> float:
-    """Returns the standard error of the difference of two figures of `count` repetitions, in
-    deviations of a repetition."""
     return math.sqrt(2 * median_factor(count))
 
 
 def _typical(cell: Sequence[float]) -> float:
-    """Returns the deviation of a cell without a repetition that is far off."""
     middle = median(cell)
     return robust_deviation(abs(one - middle) for one in cell)
 
 
 def _spread(cells: Sequence[Sequence[float]]) -> Spread:
-    """Returns the pooled variance of cells with several repetitions, by their mean absolute
-    deviations."""
     degrees = sum(map(len, cells)) - len(cells)
     pooled = sum(deviation_of(own) * (len(own) - 1) for own in cells) / degrees
     return Spread(pooled * pooled, degrees)
 
 
 def _medians(cell: Repetitions) -> tuple[float, ...]:
-    """Returns the logarithms of the medians of repetitions; none if a sample is not positive."""
     if not cell or min(map(min, cell)) <= 0:
         return ()
     return tuple(math.log(median(samples)) for samples in cell)
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group with this share of the samples may be the larger one in another run. Each
-    repetition shows either group, so their numbers are binomial."""
+    """Whether a group with this share of the samples may be the larger one in another run."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2
@@ -151,8 +126,7 @@ def deviation_of(values: Sequence[float]) -> float:
 
 
 def median_factor(count: int) -> float:
-    """Returns the variance of the median of `count` normal values of variance 1, within 1 % of the
-    exact value. For an even count the median is the mean of the middle two values."""
+    """Returns the variance of the median of `count` normal values of variance 1, within 1 %."""
     if count <= 2:
         return 1 / count
     return _MEDIAN / (count + (_MEDIAN - 1 if count % 2 else 1.25))

@@ -1,5 +1,4 @@
-"""Finds samples that fall into two separate groups, as in a transfer that is either fast or
-slow."""
+"""Finds samples that fall into two separate groups, as of a transfer that is fast or slow."""
 
 from __future__ import annotations
 
@@ -41,13 +40,8 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value that separates two groups of samples, or None if there is only one group.
-
-    `gates` has the number of samples after each gate (start signal), and `repetitions` the number
-    of samples in each repetition. Samples after one gate share a mode, so gates are counted, not
-    samples. If every repetition lies in a single group, repetitions are counted instead. The
-    largest gap between sorted medians must be wide both for the values and for their logarithms. A
-    long tail is then not mistaken for a group."""
+    """Returns the value between two groups of samples, or None. Gates are counted, as samples after
+    one gate share a mode; if each repetition is in one group, repetitions are."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border
@@ -69,8 +63,7 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """Returns the two groups of samples, below and above the border. The group with more gates
-    comes first; if both have equally many, the group with more samples."""
+    """Returns the groups below and above the border, the one with more gates first."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 
@@ -86,8 +79,6 @@ def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
 
 
 def cut(samples: Sequence[_T], units: Iterable[int]) -> Iterator[Sequence[_T]]:
-    """Yields the samples of each unit (a gate or a repetition). `units` has the number of samples
-    in each unit."""
     first = 0
     for count in units:
         yield samples[first : first + count]
@@ -95,8 +86,6 @@ def cut(samples: Sequence[_T], units: Iterable[int]) -> Iterator[Sequence[_T]]:
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    """Returns the index of the widest gap between sorted values. Returns None if the widest `gaps`
-    gaps are not wide compared with the spread of the values between them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """The number of some values, their sum, and the sum of their squares. Values far from 0 lose
-    digits, so callers take logarithms, or differences from a common value."""
+    """Values far from 0 lose digits, so callers take logarithms or differences."""
 
     n: int
     sum: float
@@ -29,12 +28,10 @@ class Moments(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """The sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.n)
 
 
 def median_without(ordered: Sequence[float], places: Iterable[int]) -> float:
-    """Returns the median of sorted values but for those at these places, of which some remain."""
     out = sorted(places)
     left = len(ordered) - len(out)
     middle = [(left - 1) // 2, left // 2]

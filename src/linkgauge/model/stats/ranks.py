@@ -1,11 +1,5 @@
-"""The signed-rank test of two settings that were measured in the same rounds.
-
-A round has one figure of each setting and therefore one ratio. If the settings do not differ,
-chance decides which of the two figures is larger, and the logarithm of the ratio is as likely +x as
--x. This holds for any distribution of figures and any drift of the machine. The signed-rank test
-(F. Wilcoxon, Biometrics Bulletin 1, 1945) assumes nothing else. The interval is computed from the
-means of all pairs of logarithms, including a logarithm with itself. The estimate is the median of
-these means (J. Hodges, E. Lehmann, Annals of Mathematical Statistics 34, 1963)."""
+"""The signed-rank test (F. Wilcoxon, Biometrics Bulletin 1, 1945) of two settings in the same
+rounds. J. Hodges and E. Lehmann's estimate: Annals of Mathematical Statistics 34, 1963."""
 
 from __future__ import annotations
 
@@ -51,10 +45,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """Returns the change from the first to the second figure of the pairs, with one pair for each
-    round. The interval misses the true ratio with a probability of at most `significance`. Returns
-    None without pairs, for figures that are not positive, and for more than `MOST_ROUNDS`
-    rounds."""
+    """Returns None without pairs, if a figure is not positive, and for more than `MOST_ROUNDS`."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]
@@ -80,28 +71,22 @@ def changes(
 
 
 def least_rounds(significance: float) -> int:
-    """Returns the fewest rounds that can prove a difference. If there is no difference, all n
-    rounds agree with a probability of 2 × 2^-n."""
+    """Returns the fewest rounds n that prove a difference: 2 × 2^-n ≤ `significance`."""
     return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= significance)
 
 
 def _rank(rounds: int, significance: float) -> int:
-    """Returns the rank of the mean at which the interval begins, counted from either end. Returns 0
-    if there is no interval."""
     most = rounds * (rounds + 1) // 2
     return next(rank for rank in range(most) if 2 * _share(rounds, rank) > significance)
 
 
 def _share(rounds: int, sum_of_ranks: int) -> float:
-    """Returns the probability that the ranks of one sign add up to at most `sum_of_ranks`, if both
-    signs are equally likely."""
     below = _cumulative(rounds)
     return below[min(sum_of_ranks, len(below) - 1)] / (1 << rounds)
 
 
 @cache
 def _cumulative(rounds: int) -> tuple[int, ...]:
-    """Returns how many sets of the ranks 1 to `rounds` add up to at most 0, 1, 2 …."""
     sets = [1]
     for rank in range(1, rounds + 1):
         longer = sets + [0] * rank

@@ -16,9 +16,7 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Counts of positive values in bins of equal ratio. A quantile has a relative error of at most
-    `ERROR` (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0. The
-    smallest and the largest value are exact."""
+    """Quantiles have a relative error of at most `ERROR` (DDSketch, C. Masson et al., 2019)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -44,8 +42,6 @@ class Sketch:
             self._bins[floor] += self._bins.pop(key)
 
     def quantile(self, fraction: float) -> float | None:
-        """Returns the value that this fraction of all values does not exceed, or None without
-        values."""
         if not self.count:
             return None
         rank = fraction * (self.count - 1)

@@ -1,16 +1,6 @@
-"""Estimates how much the figures of runs vary in each cell, from its own few runs and those of
-similar cells.
-
-A comparison has few runs, so the variance of a single cell is poorly known, and cells differ. The
-variances of cells are draws from a common distribution, a scaled inverse χ², whose location and
-width all cells show together (G. Smyth, Statistical Applications in Genetics and Molecular Biology
-3, 2004). A cell's variance is the mean of its own and of what similar cells suggest, weighted by
-degrees of freedom: similar cells lend many if they agree, and few if they differ. A cell that an F
-test shows to be unlike them is known by its own runs alone.
-
-How unlike cells are is what the logarithms of their variances vary by beyond chance. All figures of
-a run may be off together: the errors of variances then have the square of the figures' correlation.
-All computations use logarithms, so variances are relative. docs/intervals.md derives this."""
+"""Estimates the variance of a cell's figures between runs from its own runs and from similar cells,
+whose variances are draws from a scaled inverse χ² (G. Smyth, Statistical Applications in Genetics
+and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -45,9 +35,7 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of a cell between runs (of logarithms), with its degrees of freedom. `alone` is
-    what the cell's own runs show. `doubted` is the share of all cells for which only `alone` may be
-    valid."""
+    """`alone` is by the cell's own runs only, and valid instead for a share `doubted` of cells."""
 
     variance: float
     degrees: float
@@ -60,9 +48,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """The runs of a cell. `sets` has, for each set of runs with a common mean, the distance of the
-    logarithm of each run's figure from that mean, by the number of the run. `kind` is equal for
-    similar cells."""
+    """`sets` has, for each set of runs, their numbers and how far they are from the set's mean."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()
@@ -73,8 +59,6 @@ class CellSpread(NamedTuple):
 
 
 def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
-    """Returns how far a cell's figures deviate from the mean of their set of runs. The figures are
-    logarithms, by the number of the run."""
     found = []
     for own in sets:
         if len(own) > 1:
@@ -86,9 +70,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns the variation of each cell between runs. Returns None for a cell if neither its own
-    runs nor other cells show any. `whole` has more runs of each cell, which count for that cell
-    only."""
+    """Returns None for a cell of which nothing is known. `whole` has more runs of each cell."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -106,9 +88,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the variances that the ranges of a single run imply, each with the cell's kind. Few
-    repetitions of a noisy cell may agree by chance. Where similar cells are much noisier, a cell
-    may be one of them."""
+    """Returns the ranges' variances, and those of similar cells that are much noisier."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
@@ -129,9 +109,6 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
 
 
 class _Own(NamedTuple):
-    """What a cell's own runs show. `log` is the expected logarithm of the true variance, for normal
-    runs, and `error` the variance of `log`."""
-
     cell: CellSpread
     spread: Spread
     log: float
@@ -148,7 +125,6 @@ def _own(cell: CellSpread) -> _Own | None:
 
 
 def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
-    """Whether a cell, one of `count`, varies more or less than similar ones."""
     ratio = own.variance / lent.variance
     if 0.4 < ratio < 2.5:  # as equivalent cells of 40 degrees of freedom often are
         return False
@@ -169,9 +145,6 @@ def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -
 
 
 class _Peers:
-    """What cells show of each other. `_within` is how much the logarithms of variances differ
-    within a kind of cells, `_between` how much they do between kinds."""
-
     def __init__(self, known: Sequence[_Own]) -> None:
         kinds = grouped((one.cell.kind, one) for one in known)
         chance = fmean([one.error for one in known] or [0.0])
@@ -186,8 +159,6 @@ class _Peers:
         self._count = len(known)
 
     def lent(self, kind: Hashable, own: _Own | None) -> Spread | None:
-        """Returns the variance that the other cells suggest for a cell of this kind, with the
-        degrees of freedom that they lend; None without other cells."""
         less, error = (0, 0.0), 1.0
         if own is not None:
             less, error = (1, own.spread.variance), own.error
@@ -215,8 +186,6 @@ def _minus_variance(degrees: int) -> float:
 
 
 def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
-    """Returns the variance of values within groups, less what chance makes of it and its standard
-    errors; 0 if nothing is left (Smyth's estimate)."""
     squares, degrees = list[float](), 0
     for own in groups:
         mean, part = fmean(own or [0.0]), 1 - 1 / max(1, len(own))
@@ -230,9 +199,6 @@ def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
 
 
 def _correlation(known: Sequence[_Own]) -> float:
-    """Returns the intraclass correlation of the figures of a run in cells of a kind (R. Fisher,
-    Statistical Methods for Research Workers, 1925, chapter 7). Each cell has the same weight,
-    however much it varies."""
     scaled = [
         ((one.cell.kind, run), off / one.spread.deviation)
         for one in known

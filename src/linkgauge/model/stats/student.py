@@ -1,5 +1,4 @@
-"""Student's t, Fisher's F, and functions of degrees of freedom. Neither the standard library nor
-numpy has them, and scipy is no dependency. Tests compare them with tables and identities."""
+"""Student's t and Fisher's F, which the standard library and numpy lack; scipy is no dependency."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _REACH = 9.0
 
 
 def two_sided(t: float, degrees: float) -> float:
-    """Returns the probability of |T| ≥ |t|, by the regularized incomplete beta function (Abramowitz
-    and Stegun, 26.7.1 and 26.5.27)."""
+    """Returns the probability of |T| ≥ |t| (Abramowitz and Stegun, 26.7.1 and 26.5.27)."""
     if degrees >= _MANY:
         return math.erfc(abs(t) / math.sqrt(2))
     if math.isinf(t):
@@ -28,10 +26,7 @@ def two_sided(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
-    """Returns the t that |T| exceeds with the probability p, below 1.
-
-    log p is concave in log t. Newton's steps from the normal distribution's t, which is too small,
-    therefore pass the solution at most once and then fall towards it."""
+    """Returns the t that |T| exceeds with the probability p; log p is concave in log t."""
     t, power = -NormalDist().inv_cdf(p / 2), (degrees + 1) / 2
     if degrees >= _MANY:
         return t
@@ -49,21 +44,18 @@ def critical(p: float, degrees: float) -> float:
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
-    """Returns the true difference that a two-sided test at the level p finds with this power, in
-    standard errors (N. Johnson, B. Welch, Biometrika 31, 1940: a noncentral t is nearly normal)."""
+    """The difference in standard errors found with this power (N. Johnson, B. Welch, 1940)."""
     bound = critical(p, degrees)
     wide = math.sqrt(1 + bound * bound / (2 * degrees))
     return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
 
 
 def beyond(ratio: float, degrees: float, of: float) -> float:
-    """Returns the probability that a ratio of two variances is larger, where the variances have
-    these degrees of freedom and are equal (Fisher's F)."""
+    """Returns the probability that a ratio of two equal variances is larger (Fisher's F)."""
     return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 
 def _beta(a: float, b: float, x: float) -> float:
-    """Returns I_x(a, b), the regularized incomplete beta function."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = math.exp(
@@ -75,8 +67,6 @@ def _beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Returns the continued fraction of I_x(a, b), by Lentz's method (Press et al., Numerical
-    Recipes, 6.4)."""
     c, d = 1.0, 1 / _kept(1 - (a + b) * x / (a + 1))
     found = d
     for m in range(1, _STEPS):
@@ -92,7 +82,6 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _kept(value: float) -> float:
-    """Returns the value, moved away from zero if it is too small for a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -102,12 +91,10 @@ _STEP = 1e-3
 
 @lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
-    """Returns the derivative of log Γ, by differences."""
     return (math.lgamma(x + _STEP) - math.lgamma(x - _STEP)) / (2 * _STEP)
 
 
 @lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
-    """Returns the derivative of digamma, by differences: the variance of the logarithm of χ² with
-    2 x degrees of freedom."""
+    """Returns the variance of the logarithm of χ² with 2 x degrees of freedom."""
     return (math.lgamma(x + _STEP) - 2 * math.lgamma(x) + math.lgamma(x - _STEP)) / _STEP**2

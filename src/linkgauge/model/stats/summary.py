@@ -17,25 +17,20 @@ LEAST_SAMPLES = 6
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """The statistics of samples, in the unit of the result. Percentiles are linear between the
-    closest ranks (type 7 of Hyndman and Fan, numpy's default).
+    """The statistics of samples, in the result's unit. Percentiles are Hyndman and Fan's type 7.
 
     n: The number of samples.
     min: The least sample.
-    median: The headline figure: the median or, if the samples fall into two groups, the median of
-        the larger group.
+    median: The headline figure: the median or, of two groups of samples, that of the larger group.
     mean: The mean.
     max: The largest sample.
     p50: The median of all samples.
     p95: The 95th percentile of the figures (for a bandwidth, the fast side).
     p99: The 99th percentile of the figures.
     stddev: The standard deviation (n - 1); null for a single sample.
-    ci95: The 95 % interval of the median, from its low to its high end; null without an interval.
-        The cell says how the interval was computed.
-    slow_p95: 95 % of the samples are at least as good as this: the 5th percentile of a bandwidth,
-        the 95th of a time; null in files of versions without it.
-    slow_p99: 99 % of the samples are at least as good as this; null in files of versions without
-        it."""
+    ci95: The 95 % interval of the median, from low to high; null without one. The cell says how.
+    slow_p95: 95 % of samples are at least as good (bandwidth: 5th percentile); null in old files.
+    slow_p99: 99 % of the samples are at least as good as this; null in files of older versions."""
 
     n: int
     min: float
@@ -52,11 +47,9 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """The range `ci95` of a cell, from the variation between repetitions (repetitions), pooled over
-    similar cells, and from what only a new process changes.
+    """The range `ci95`, from the variation of repetitions of similar cells, and of processes.
 
-    basis: The data of the range. In files of earlier versions also `samples`, for an interval that
-        says nothing of other runs.
+    basis: The data of the range; in older files also `samples`, which say nothing of other runs.
     coverage: The share of other runs' figures that fall into the range.
     degrees: The degrees of freedom of the variation between repetitions.
     pooled: The number of cells that were pooled."""
@@ -68,8 +61,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Returns a percentile, linear between the closest ranks: type 7 of Hyndman and Fan (Sample
-    Quantiles in Statistical Packages, 1996), numpy's default. `ordered` must be ascending."""
+    """Type 7 of Hyndman and Fan (1996), as numpy's, of ascending values."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -88,11 +80,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest 1-based rank k for which [x(k), x(n+1-k)] covers the median with at least
-    95 %.
-
-    The count of samples below the median is binomial(n, 1/2), whatever the distribution (Conover,
-    Practical Nonparametric Statistics, 3.2). Returns None if even k = 1 covers less."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median with 95 %: the count of
+    smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -107,19 +96,16 @@ def interval_rank(n: int) -> int | None:
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of the median, from order statistics."""
     rank = interval_rank(len(ordered))
     return None if rank is None else (ordered[rank - 1], ordered[-rank])
 
 
 def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """Returns the value that `percent` % of the samples equal or surpass. `ordered` must be
-    ascending."""
+    """Returns the value that `percent` % of the ascending samples equal or surpass."""
     return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
 
 
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
-    """Returns the statistics of samples, or None without samples."""
     if not samples:
         return None
     ordered = sorted(samples)
@@ -142,28 +128,23 @@ def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | 
 
 
 def deviation(samples: Sequence[float]) -> float:
-    """Returns the standard deviation (n - 1) of two or more samples. statistics.stdev computes with
-    exact fractions and takes twenty times as long."""
+    """Returns the standard deviation (n - 1), twenty times as fast as statistics.stdev."""
     mean = statistics.fmean(samples)
     return math.dist(samples, [mean] * len(samples)) / math.sqrt(len(samples) - 1)
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """Returns the standard deviation of normal values, from their distances to their middle. Up to
-    almost half of the values may be outliers. The result is 1.4826 times the median distance (F.
-    Hampel, JASA 69, 1974)."""
+    """Returns 1.4826 × the median distance to the middle (F. Hampel, JASA 69, 1974)."""
     return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """Returns the standard deviation of the median of n normal samples: √(π/2) times the standard
-    deviation of their mean."""
+    """Returns √(π/2) × the standard deviation of the mean of n normal samples."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """Returns the distance from the figure to the farther end of the interval, relative to the
-    figure."""
+    """Returns the distance from the figure to the interval's farther end, as a share of it."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95
