@@ -43,8 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` are the cells that are worse than in the baseline, `unlike` what differs from its
-    machine, `devices` how many accelerators are there and wanted."""
+    """`lost` are cells worse than the baseline's, `unlike` differences from its machine, `devices`
+    how many accelerators are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -60,7 +60,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """The verdict on the node in the words for runs: that of the run where it decides."""
+        """The run's verdict, unless a reason outside the run decides."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word
@@ -82,8 +82,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """A cell that takes more than `timeout` seconds counts as hanging. The result has the worst
-    reason."""
+    """A cell that takes more than `timeout` seconds counts as hanging."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -253,7 +252,6 @@ def _cause(health: Health) -> str:
 
 
 def _worst_read(run: Run) -> Iterator[str]:
-    """Yields the lowest share of what is expected, and the highest temperature."""
     shares = [
         (low.share, spoken(result, cell))
         for result, cell in cells_of(run.results)

@@ -31,9 +31,8 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path of a copy from one memory to another. None stands for host memory of the kind `kind`,
-    on the node near the device. A copy between two devices is carried out by the source, or with
-    `reads` by the destination."""
+    """None stands for host memory of the kind `kind`, on the node near the device. The source
+    device copies, or with `reads` the destination."""
 
     source: Device | None
     destination: Device | None
@@ -80,9 +79,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Prints errors and notes on stderr. `size` in bytes replaces that of the settings. It is a
-        failure if all cells are skipped, unless `optional`. `figure` is what cells report; by
-        default, a rate or a latency. After Ctrl-C, all further cells are skipped."""
+        """Prints errors and notes on stderr. Fails if all cells are skipped, unless `optional`. By
+        default, cells report a rate or a latency. After Ctrl-C, further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
@@ -106,7 +104,6 @@ class Meter:
     def _measure(
         self, benchmark: Benchmark, size: int | None, optional: bool
     ) -> dict[str, CellResult]:
-        """Returns cells by their columns."""
         if 130 in self._codes:
             return {}
         sizes = None if size is None else (size,)

@@ -1,5 +1,4 @@
-"""Workloads that use the host link during inference. They move weights that do not fit into the
-device, or caches of keys and values."""
+"""Moves weights that do not fit into the device, or caches of keys and values."""
 
 from __future__ import annotations
 
@@ -41,7 +40,6 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """The device makes the random numbers."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])
@@ -61,7 +59,6 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """The copy to the next buffer (slot) waits until that is free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):

@@ -21,8 +21,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
-    created, reports that and returns None."""
+    """Numbers the name if the file exists. Reports and returns None if it cannot be created."""
     tried, number = asked, 0
     while True:
         try:
