@@ -1,5 +1,4 @@
-"""Shows what a machine should reach: a line for each benchmark, collectives by number of devices,
-and the arithmetic."""
+"""Shows what a machine should reach, with the arithmetic."""
 
 from __future__ import annotations
 
@@ -67,7 +66,6 @@ def _counted(hosts: int, devices: int) -> str:
 
 
 def _published(one: ExpectedBusbw) -> str:
-    """Returns the figure of the largest call of each source."""
     largest = ((*[*each.reached.items()][-1], each) for each in one.published)
     said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
             for size, rate, each in largest)  # fmt: skip

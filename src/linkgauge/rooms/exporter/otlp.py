@@ -1,8 +1,6 @@
-"""Sends the exporter's metrics to an OpenTelemetry collector by OTLP.
-
-A metric has the name and the attributes of OpenTelemetry's semantic conventions for hardware
-(`hw.temperature`) where these know it. Any other one has its name for Prometheus without the unit,
-which stands in a field of its own: `linkgauge.cell_bandwidth` in `By/s`."""
+"""Sends the exporter's metrics by OTLP. Metrics that OpenTelemetry's hardware conventions know
+(`hw.temperature`) have these names and attributes; others their Prometheus name without the unit,
+which is a field of its own: `linkgauge.cell_bandwidth` in `By/s`."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric of the conventions. `more` makes its own attributes of the labels, of which those in
-    `instead` are then left out."""
+    """`more` makes attributes of labels; those in `instead` are then left out."""
 
     name: str
     unit: str
@@ -104,7 +101,6 @@ class Collector:
 
 
 def _converted(family: Any) -> tuple[str, str, _Values]:
-    """Returns the name, the unit and the values of a metric."""
     short = family.name.removeprefix(PREFIX)
     samples: _Values = [(one.labels, one.value) for one in family.samples]
     if short == "gpu_up":
@@ -128,7 +124,6 @@ def _states(samples: _Values) -> Iterable[tuple[_Labels, float]]:
 
 
 def _hardware(labels: _Labels, instead: tuple[str, ...]) -> dict[str, str]:
-    """Returns the attributes that every metric of hardware has, with the other labels."""
     device = labels.get("device")
     kind = "gpu" if device else _TYPES.get(labels["kind"], labels["kind"])
     known = {

@@ -57,8 +57,6 @@ class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Shown(NamedTuple):
-    """A cell, the name of its benchmark, and its own."""
-
     benchmark: str
     name: str
     cell: CellResult
@@ -108,7 +106,6 @@ def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds peer copies below the share `_SLOWER` of copies over the host's memory."""
     measured = [one for one in shown(evidence.results) if one.cell.headline]
     for ways in ("memcpy", "bidirectional_memcpy"):
         copies = [o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}")]
@@ -132,8 +129,7 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
-    """Returns the slowest copy's bytes/s, the PCIe links that carry as much, and the link that
-    there is or should be, if the rate is far below that link's."""
+    """Returns the slowest copy's bytes/s, PCIe links that carry as much, and the full link."""
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
@@ -159,8 +155,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds copies at the rate of fewer lanes or an older generation. What is expected of a link
-    that nobody reported is no reference."""
+    """What is expected of a link that nobody reported is no reference."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found
@@ -173,7 +168,7 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds collectives below what adapters carry; the causes that texts support come first."""
+    """The causes that texts support come first."""
     low = {
         one.name: one.cell.share(one.cell.expected.achievable) or 0.0
         for one in shown(evidence.results)
@@ -234,7 +229,6 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Yields findings in the order of what they find."""
     for one in (
         _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_network,
     ):  # fmt: skip

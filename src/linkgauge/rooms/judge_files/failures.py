@@ -1,4 +1,4 @@
-"""What the words mean by which a tool reports a failure. Readers only find the words."""
+"""Says what a tool's words for a failure mean. Readers only find the words."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ _OF_CALL = re.compile(
 
 
 def meaning_of(said: str) -> Meaning:
-    """Words about data come first: a tool that finds wrong data often ends with an assertion. Words
-    without a reason are no claim about bytes."""
+    """Words about data come first: wrong data often ends a tool with an assertion."""
     if _OF_DATA.search(said):
         return Meaning("fail", "wrong-bytes")
     if _WAIVED.search(said):

@@ -1,6 +1,6 @@
 """Calls UCX's C functions. UCX's Python package (ucxx) needs packages of CUDA and RAPIDS;
-libucp.so.0 needs none, and is in the wheel libucx or installed on the system. Structures are those
-of ucp/api/ucp.h of UCX 1.12, to which later versions only add fields at the end."""
+libucp.so.0 needs none. Structures are of ucp/api/ucp.h of UCX 1.12; later versions add fields at
+the end."""
 
 from __future__ import annotations
 
@@ -85,8 +85,7 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """Loads UCX's library and declares the types of its functions. Raises Unsupported if there is
-    no library."""
+    """Loads the library of the wheel or the system. Raises Unsupported without one."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -174,8 +173,8 @@ class UcxEndpoint:
 
 
 class Worker:
-    """The settings (such as `NET_DEVICES`, `TLS`) are added to those of the environment. Only the
-    thread that opened the worker may use it."""
+    """`settings` (`NET_DEVICES`, `TLS`) add to the environment's. Only the opening thread may use
+    it."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()

@@ -1,5 +1,4 @@
-"""Measures a collective over several numbers of devices. Then measures pairs of devices that look
-slow."""
+"""Measures a collective over several numbers of devices, then pairs that look slow."""
 
 from __future__ import annotations
 

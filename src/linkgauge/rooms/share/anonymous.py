@@ -1,5 +1,4 @@
-"""Returns a run, and the records of its journal, without names. Sentences are formed anew from
-their values, or left out."""
+"""Leaves names out of runs and journals. Sentences are formed anew of values, or left out."""
 
 from __future__ import annotations
 
@@ -92,7 +91,6 @@ def _cell(cell: CellResult) -> CellResult:
 
 
 def _reason(kind: OutcomeKind | None, calls: str) -> str:
-    """Returns the sentence of an outcome, with the calls that are left of the stored reason."""
     said = _NOT_SHARED if kind is None else _REASONS[kind]
     return said if calls == REMOVED else f"{said}: {calls}"
 

@@ -123,8 +123,7 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Returns a table of cells. If there are many, the cells that drifted come first. Then come
-    cells whose slowest samples are furthest from the median."""
+    """Of many, drifted cells come first, then those with the slowest samples."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -174,7 +173,6 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """None if its library reported nothing."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

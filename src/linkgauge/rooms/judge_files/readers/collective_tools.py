@@ -1,6 +1,6 @@
-"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, results-summary.jsonl of
-SuperBench and the file that rccl-tests writes with `-Z csv` or `-Z json`. The ratio of both rates
-that the first three print tells the number of ranks."""
+"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench's
+results-summary.jsonl and the file of rccl-tests. In the first three, the ratio of both rates tells
+the number of ranks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """A row is one side of a line of the table. That of `_IN_PARTS` has the bytes of one rank."""
+    """A row is one side of a line. That of `_IN_PARTS` has the bytes of one rank."""
     for said in seen.rows(
         r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
         + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'

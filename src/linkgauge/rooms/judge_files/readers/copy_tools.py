@@ -11,8 +11,7 @@ from ..scan import TextScan
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """Nothing is known that should carry these: a CPU writes to a GPU's window, a driver copies as
-    it likes, or one end is storage."""
+    """No bound is known of a CPU that writes to a GPU, a driver's copies, or storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 
@@ -77,7 +76,7 @@ def _ze_copies(seen: TextScan) -> Iterator[ReportedFigure]:
 
 
 def _ze_peers(seen: TextScan) -> Iterator[ReportedFigure]:
-    """Reading, the first device pulls from the second."""
+    """With a read, the first device pulls from the second."""
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):
         if said["ways"]:

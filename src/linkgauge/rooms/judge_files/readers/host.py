@@ -81,7 +81,6 @@ def count_of_mask(mask: str) -> int | None:
 
 
 def _hypervisor(seen: TextScan) -> None:
-    """Reads a quoted line of lscpu or hostnamectl, or a word about virtual machines."""
     if named := [match for _, match in seen.each(_VIRTUAL)]:
         seen.facts(hypervisor=named[0][1])
     elif any(_SAID_VIRTUAL.search(line) for line in seen.lines if len(line) < 1000):
@@ -115,8 +114,7 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, the highest of equally frequent ones: others are of other
-    networks."""
+    """The most frequent speed counts, of equals the highest: others are of other networks."""
     found, is_own = dict[int, int](), False
     for number, line in enumerate(seen.lines):
         is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())

@@ -41,8 +41,7 @@ _SCREEN = (
 
 
 def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
-    """Yields of each table of `topo` the line of the heads, the heads, and the words of rows by
-    line."""
+    """Yields the line of the heads, the heads, and the words of rows by line."""
     start, heads, rows = 0, list[str](), dict[int, list[str]]()
     for number, line in enumerate(seen.lines):
         words = words_of(line) if len(line) < _MOST_LENGTH else []
@@ -60,7 +59,7 @@ def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str
 
 
 def _topology(seen: TextScan) -> None:
-    """Reads `topo -m`: the first table of links. Its legend names the adapters."""
+    """Reads the first table of links of `topo -m`. Its legend names the adapters."""
     tables = [*_tables(seen)]
     names = {match[1]: match[2] for line in seen.lines if (match := _NAMED.match(line))}
     for start, heads, rows in tables:
@@ -118,8 +117,8 @@ def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`, whose command says what was asked: `n` is NVLink, `a` atomics, else peer
-    access. Without it, a bare `NS` tells nothing, as it stands where there is no NVLink, too."""
+    """Reads `topo -p2p`: `n` asks for NVLink, `a` for atomics, else for peer access. Without the
+    command, `NS` tells nothing: it may only mean no NVLink."""
     ways, warnings = set[str](), set[str]()
     for start, _, rows in _tables(seen):
         how = {word for row in rows.values() for word in row[1:]}
@@ -148,7 +147,7 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _links(seen: TextScan) -> None:
-    """Reads -L and `nvlink -s`, each of whose lists of links ends with an empty line."""
+    """Reads -L and `nvlink -s`, whose lists of links end with empty lines."""
     counts, rates = Counter[tuple[str, bool]](), dict[str, float]()
     for _, own, said in seen.marks(
         r"\s*GPU (?P<gpu>\d{1,3}): (?P<model>.{1,100}?)(?: \(UUID: .{1,60}\))?$",
