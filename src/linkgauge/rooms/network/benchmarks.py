@@ -48,8 +48,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between host memories, or with `gpus` GPU memories; if `at_once`, all cells at
-    once."""
+    """Copies between host memories, or with `gpus` GPU memories; `at_once`: all cells together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -188,7 +187,7 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Each interface sends to others of its group; with `rails`, groups are of equal numbers."""
+    """Each interface sends to others of its group. With `rails`, all ranks' first ones are one."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -41,8 +41,7 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """Where a rank listens, its secret, memory for UCX, another tool's port, the buffer's
-    number."""
+    """Where a rank listens, its secret, UCX's memory, another tool's port, the buffer's number."""
 
     port: int
     token: bytes

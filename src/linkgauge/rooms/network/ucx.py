@@ -173,8 +173,7 @@ class UcxEndpoint:
 
 
 class Worker:
-    """`settings` (`NET_DEVICES`, `TLS`) add to the environment's. Only the opening thread may use
-    it."""
+    """`settings` (`TLS`) add to the environment's. Only the opening thread may use the worker."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()

@@ -182,8 +182,7 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """The command gets options of the setting as variables: LINKGAUGE_NUMA_NODE for
-    `--numa-node`."""
+    """The command gets the setting's options: LINKGAUGE_NUMA_NODE for `--numa-node`."""
     if command is None:
         return None
     setting = variant.setting

@@ -1,5 +1,4 @@
-"""Reads the values of XML elements strictly: a garbled value is an InputError that names its
-element."""
+"""Reads values of XML elements; a garbled one is an InputError that names its element."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns the values of elements by the number in their attribute `key`. Raises InputError if
-    an element has no such number, or if two have the same."""
+    """By the number in `key`. Raises InputError for a missing or a repeated number."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -65,15 +63,13 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """Returns the bytes that an element's text gives, rounded up to a kibibyte, as libvirt does.
-    None if the element is missing."""
+    """In bytes, rounded up to a kibibyte, as libvirt does. None without an element."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """Returns a function that reads a size in this unit and returns bytes. None stands for
-    `KiB`."""
+    """The function returns bytes. None stands for `KiB`."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 

@@ -1,5 +1,4 @@
-"""Chooses which cells the next probe measures, within the budget of a watch. Cells take turns.
-Devices that other processes use are left alone."""
+"""Chooses the cells of the next probe, in turn and within the budget; busy devices wait."""
 
 from __future__ import annotations
 
@@ -42,7 +41,6 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """Describes the load of an accelerator."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -53,8 +51,7 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """Returns the share of the CPUs' time that is used now, or 0 if the kernel does not report it.
-    This takes `SPAN` seconds, in which this process is idle."""
+    """The share of the CPUs' time in use, 0 if unknown. Takes `SPAN` seconds of idling."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -86,9 +83,8 @@ the estimate at once."""
 
 
 class ProbeSchedule:
-    """The cells of a plan, which take turns. A probe may keep devices busy for the share `budget`
-    of `every` seconds. Time that a probe saves or exceeds is added to or taken from later
-    probes."""
+    """Cells take turns. A probe may keep devices busy for the share `budget` of `every` seconds;
+    time that it saves or exceeds counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -98,14 +94,13 @@ class ProbeSchedule:
         self._costs: dict[CellId, float] = {}
 
     def begin(self) -> None:
-        """Begins a probe, and adds the time of an interval to what the probe may use."""
+        """Adds the time of an interval to what the probe may use."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next free cells that fit into the time. Cells that are not free keep their
-        turn. If no cell of a table was measured yet, only one of its cells is chosen, because the
-        cost is a guess."""
+        """Free cells that fit into the time; others keep their turn. Of a table that was never
+        measured, one cell is chosen, because its cost is a guess."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -130,8 +125,7 @@ class ProbeSchedule:
             self._costs[of] = latest if latest >= known else known + _NEW * (latest - known)
 
     def measured(self, cells: Collection[CellId], again: Collection[CellId] = ()) -> None:
-        """Moves the measured cells to the end of the queue, but those to measure `again` to its
-        begin."""
+        """Measured cells go to the end of the queue, those of `again` to its begin."""
 
         def order(of: CellId) -> int:
             return 1 if of not in cells else 0 if of in again else 2
@@ -139,7 +133,7 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """Returns the cost of a cell in seconds: its last cost, else that of the dearest cell."""
+        """In seconds: the last cost of a cell, else that of the dearest cell."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))

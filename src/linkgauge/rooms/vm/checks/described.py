@@ -82,7 +82,7 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
 
 
 def product(topology: CpuTopology) -> str:
-    """Returns a topology in words: `2 sockets × 4 cores × 2 threads`."""
+    """`2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
@@ -114,8 +114,7 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Linux ignores that CPUs share a cache if they are in several cells (topology_sane in
-    arch/x86/kernel/smpboot.c), and QEMU warns on Arm and RISC-V."""
+    """Linux ignores caches shared across cells (topology_sane, arch/x86/kernel/smpboot.c)."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return

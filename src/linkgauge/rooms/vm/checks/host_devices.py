@@ -1,5 +1,4 @@
-"""Checks on the host: the devices that are passed through, and their distance from the vCPUs and
-the memory."""
+"""Checks on the host: devices that are passed through, and how far vCPUs and memory are."""
 
 from __future__ import annotations
 
@@ -94,8 +93,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """VFIO takes a whole IOMMU group, but for bridges: no other device of it may have a driver of
-    the host."""
+    """VFIO takes a whole IOMMU group: no other device but bridges may have a host driver."""
     mine = {device.source for device in case.domain.devices}
     groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
@@ -136,8 +134,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """ACS makes copies between two devices take the way over the root complex. It also isolates
-    them from other guests, so there is no remedy."""
+    """ACS also isolates devices from other guests, so there is no remedy."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
