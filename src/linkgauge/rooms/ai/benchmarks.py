@@ -77,7 +77,6 @@ class _Asked(NamedTuple):
 
 
 def _on_each(fabric: DeviceSet) -> tuple[_Asked, ...]:
-    """The CPU is included only if there is no other device."""
     chosen = tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
     return tuple(
         _Asked(

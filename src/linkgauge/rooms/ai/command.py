@@ -1,4 +1,4 @@
-"""The command `linkgauge ai`: measures AI workloads, and finds the part that limits each."""
+"""The command `linkgauge ai`."""
 
 from __future__ import annotations
 
@@ -212,7 +212,6 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """If this process does not measure, takes part in training steps until they end."""
     import os
 
     from msgspec.structs import replace

@@ -59,7 +59,6 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
-    """The bottleneck of each row, with advice; if `detailed`, also each cell and the software."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))

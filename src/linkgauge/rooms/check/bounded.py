@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Other pairs of devices each minute, so that repeated checks cover all; on a simulated machine
-    the same. Raises InputError if a named backend or device is absent."""
+    """Takes other pairs of devices each minute (the same on a simulated machine), so that repeated
+    checks cover all. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -135,8 +135,6 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An error that occurred before anything was measured."""
-
     error: str
     is_busy: bool = False
 

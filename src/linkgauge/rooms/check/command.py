@@ -1,4 +1,4 @@
-"""The command `linkgauge check`: says in a given time whether this node is fit for work."""
+"""The command `linkgauge check`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """`began` is monotonic. `say` takes messages, `now` the current step. Raises InputError."""
+    """Takes the time from `began` (monotonic). `say` gets messages. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -145,7 +145,6 @@ def time_of(asked: CheckOptions) -> float:
 
 
 def _reserve(seconds: float) -> float:
-    """Seconds kept for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 

@@ -43,8 +43,7 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` are cells worse than the baseline's, `unlike` differences from its machine, `devices`
-    how many accelerators are there and wanted."""
+    """`lost` cells are worse than the baseline's. `devices` are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -67,7 +66,6 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The worst problem in one line. For a healthy node, a summary of what was measured."""
         text = " ".join(printable(_cause(self)).split())[:MOST_MESSAGE]
         return f"{text} SIMULATED" if self.run is not None and self.run.simulated else text
 
@@ -189,7 +187,6 @@ class HealthResult(msgspec.Struct, frozen=True):
 
 
 def condition_document(checked: HealthResult) -> str:
-    """Returns the document of a check: the verdict, and the node condition as a whole."""
     health, document = checked.health, {"schema": SCHEMA, "condition": condition_of(checked)}
     findings = health.outcome.findings if health.outcome is not None else ()
     lost = health.outcome.undetectable if health.outcome is not None else ()

@@ -41,7 +41,6 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """The direction of the path: H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
@@ -53,7 +52,6 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
-    """Returns a pointer chase by `reader` through the memory of another device."""
     return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
@@ -61,8 +59,6 @@ INTERRUPTED = "interrupted"
 
 
 class Meter:
-    """Measures one benchmark after the other, and remembers the worst exit code."""
-
     def __init__(self, context: Context) -> None:
         self.context = context
         self._tool = context.tool
@@ -123,7 +119,6 @@ class Meter:
         return {cell.column: cell for cell in cells}
 
     def report(self, line: str) -> None:
-        """Prints each distinct line once on stderr."""
         if line not in self._reported:
             self._reported.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)

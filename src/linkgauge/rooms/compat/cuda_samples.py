@@ -190,7 +190,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     meter: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """In GB/s, for all devices together. None if any device has no rate."""
+    """Returns GB/s, of all devices together. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = meter.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

@@ -1,6 +1,6 @@
-"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). With P2P disabled,
-CUDA's driver copies in a process without peer access; other backends stage copies in host memory on
-the source's node. The CPU latency is the time in which the host enqueues; nan if not reported."""
+"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). Without P2P, CUDA's
+driver copies in a process without peer access; other backends stage copies on the source's node.
+The CPU latency is the time in which the host enqueues."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """In GB/s, of all copies of a cell together; nan after an error. Skipped pairs are absent."""
+    """Returns GB/s of all copies of a cell together; nan after an error. Skips skipped pairs."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -179,13 +179,13 @@ def _rates(
 
 
 def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """In microseconds; nan after an error."""
+    """Returns microseconds; nan after an error."""
     rates = _rates(meter, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """In microseconds; empty if the backend does not report them."""
+    """Returns microseconds; empty if the backend does not report them."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

@@ -24,7 +24,6 @@ from .copy_cells import CopyPath, metered, shown
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """`size` and `copies` are help texts."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
         ToolOption("--iter COUNT", copies, whole, least=1, most=1_000_000),
@@ -69,8 +68,7 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """None is stdout. The old content stays until a table is written; a new file without a table is
-    removed. Raises InputError if the file cannot be opened."""
+    """None is stdout. Removes a new file to which no table is written. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -178,7 +176,6 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """From the first device to the second, or from the host to the only one."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 

@@ -112,7 +112,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """An access that was not measured is like the other, and takes no rate from it."""
+        """An access that was not measured is like the other; a way back that was not is 0."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -135,7 +135,6 @@ class _Links:
         }
 
     def _share(self) -> None:
-        """Copies of all at once that reach less than each alone share a link at each node."""
         limits = {
             key: _middle(some)
             for key, some in self._beside.items()
@@ -189,7 +188,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
-    """The time of small copies beyond that of their bytes."""
+    """Startup is the time of small copies beyond that of their bytes."""
     copies = [one for one in figures if one.engine.kind == "ce"
               and one.cell.operation in ("timed-copy", "copy-ping-pong")]  # fmt: skip
     fields = "startup", "write_startup", "peer_startup"

@@ -59,7 +59,6 @@ class Figure(NamedTuple):
 
 
 def figures_of(run: Run) -> list[Figure]:
-    """Returns the figures of the host and of the devices that the description numbers."""
     found = ([one for one in some if not one.is_cpu] for some in run.machine.devices.values())
     cards = next(filter(None, found), [])
     numbers = {card.memory: number for number, card in enumerate(cards)}

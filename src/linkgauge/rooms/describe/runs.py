@@ -14,7 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Name and YAML, by path or label; None for what names a product or this machine."""
+    """Returns name and YAML of a run by path or label; None if it names another machine."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None
@@ -38,6 +38,5 @@ def described_by(path: Path) -> Measured:
 
 
 def _parts(text: str) -> str | None:
-    """Returns the YAML of a value of `--machine`, without measured rates."""
     made: tuple[str, str] | None = loaded(named("machines")["texts"])(text)
     return made[1] if made is not None else None

@@ -26,8 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """`own` are the limits of one host with `each` devices. None for a collective without a known
-    algorithm; an unknown limit if nothing is known of the adapters."""
+    """`own` are the limits of one host. None for a collective without a known algorithm."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")
@@ -36,7 +35,6 @@ def over_hosts(
 
 
 def machine_of(row: Healthy) -> str:
-    """Returns the machine of published figures as `--machine` takes it."""
     if row.hosts == 1:
         return row.machine
     return f"{row.hosts} x {row.machine} + {row.adapters}"

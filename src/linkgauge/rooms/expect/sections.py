@@ -42,7 +42,6 @@ def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequ
 
 
 def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
-    """Collectives that should reach the same share a row."""
     counts = sorted({(one.hosts, one.devices) for one in expected.collectives})
     bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
     for one in expected.collectives:

@@ -38,7 +38,6 @@ class Families:
     def add(
         self, name: str, help: str, value: float | None, labels: Labels, kind: str = "Gauge"
     ) -> None:
-        """`help` and the names of the labels are those of the family."""
         if value is None:
             return
         if name not in self._found:
@@ -47,7 +46,6 @@ class Families:
         self._found[name].add_metric([*map(printable, labels.values())], float(value))
 
     def count(self, name: str, help: str, value: float | None, labels: Labels) -> None:
-        """The name of a counter's sample ends in `_total`."""
         self.add(name, help, value, labels, "Counter")
 
     def add_state(
@@ -248,7 +246,6 @@ _HELP = {
 
 
 def of_results(results: Results) -> Families:
-    """Without ages, because they change all the time."""
     families = Families()
     for run in results.runs:
         _add_run(families, run)
@@ -277,7 +274,7 @@ def _add_figure(families: Families, run: PastRun, figure: Figure) -> None:
 
 
 def _ended(run: PastRun) -> float:
-    """In seconds since 1970. An interrupted run counts as ended when it began."""
+    """Returns seconds since 1970. An interrupted run counts as ended when it began."""
     return _seconds(run.finished or run.started) or 0.0
 
 

@@ -131,8 +131,6 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """Each reader reads one part of the machine; more may be added later."""
-
     host: str
     simulated: bool
 

@@ -1,6 +1,5 @@
-"""Sends the exporter's metrics by OTLP. Metrics that OpenTelemetry's hardware conventions know
-(`hw.temperature`) have these names and attributes; others their Prometheus name without the unit,
-which is a field of its own: `linkgauge.cell_bandwidth` in `By/s`."""
+"""Sends the exporter's metrics by OTLP: in OpenTelemetry's conventions for hardware where these
+know them (`hw.temperature`), else as `linkgauge.cell_bandwidth`, with a unit (`By/s`)."""
 
 from __future__ import annotations
 
@@ -66,8 +65,6 @@ _UNIT = re.compile(rf"_({'|'.join(_UNITS)})(_per_second)?")
 
 
 class Collector:
-    """Where the metrics are sent. `exporter` is one of the official library."""
-
     def __init__(self, exporter: Any, host: str) -> None:
         resources = needed(f"{_SDK}.resources", EXTRA)
         self._metrics = needed(f"{_SDK}.metrics.export", EXTRA)
@@ -78,7 +75,6 @@ class Collector:
         self._exporter, self._since = exporter, time.time_ns()
 
     def send(self, parts: Iterable[Families]) -> bool:
-        """Returns whether the collector took them."""
         sdk, found = self._metrics, dict[str, Any]()
         for family in (one for part in parts for one in part.all()):
             is_counter, now = family.type == "counter", time.time_ns()
@@ -148,7 +144,6 @@ def exporter_to(url: str) -> Any:
 def send_all(
     page: MetricsPage, collector: Collector, every: float, deadlines: float, say: Say
 ) -> None:
-    """Sends the metrics every so many seconds, until the process is ended."""
     was_taken = True
     while True:
         taken = collector.send(page.families(deadlines))

@@ -38,8 +38,6 @@ Shown = tuple[PastRun, Figure]
 
 
 class Results(NamedTuple):
-    """The latest run of each label on each host, and the latest figures of its cells."""
-
     runs: tuple[PastRun, ...] = ()
     figures: tuple[Shown, ...] = ()
 
@@ -102,7 +100,6 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """The state of the file and its write-ahead log; () without a file."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -149,7 +146,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """The latest run of each label, and earlier ones after `since`, up to a limit of cells."""
+    """Takes each label's latest run, and earlier ones after `since`, up to a limit of cells."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -171,8 +168,6 @@ def _server_state(store: Store) -> tuple[object, ...]:
 
 
 class FromFolder:
-    """The folder is read again when a run is added or changes."""
-
     period = 5.0
 
     def __init__(self, folder: Path, which: Which, waivers: tuple[Waiver, ...] = ()) -> None:

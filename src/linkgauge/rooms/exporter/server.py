@@ -30,8 +30,6 @@ OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class PageForm(NamedTuple):
-    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
-
     is_open: bool = False
     packed: bool = False
 
@@ -44,7 +42,6 @@ PLAIN = PageForm()
 
 
 def form_for(accept: str, encoding: str) -> PageForm:
-    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
     choose = needed("prometheus_client.exposition", "exporter").choose_encoder
     kind = choose(accept)[1]
     is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
@@ -52,8 +49,6 @@ def form_for(accept: str, encoding: str) -> PageForm:
 
 
 class _Part:
-    """Written once in each form. `of` is what the part was made of."""
-
     def __init__(self, of: Any, make: Callable[[], Families]) -> None:
         self.of, self.make = of, make
         self._lock = Lock()
@@ -100,7 +95,6 @@ class MetricsPage:
         return b"".join([written.text(form), live.text(form), _packed(own) if form.packed else own])
 
     def families(self, deadline: float = DEADLINE_SECONDS) -> tuple[Families, Families, Families]:
-        """Returns what the page shows, as values."""
         written, live, last = self._parts(deadline)
         return written.make(), live.make(), last
 
@@ -196,7 +190,6 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Ends the slowest connection if there are too many."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:

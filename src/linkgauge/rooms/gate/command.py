@@ -182,7 +182,6 @@ def _measured_again(
     *,
     wait: bool,
 ) -> Iterator[Run]:
-    """Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
     from linkgauge.engine.controller import Observer
     from linkgauge.engine.kept.again import measure_again
     from linkgauge.judge.verdict import judge
@@ -257,7 +256,6 @@ def compare(asked: CompareOptions) -> int:
 def compared(
     asked: CompareOptions, given: Sequence[tuple[str, Sequence[RunFigures]]], say: Say | None = None
 ) -> RunComparison:
-    """`say` takes messages for people (None: stderr)."""
     from linkgauge.judge.compare.run_comparison import compare_runs
     from linkgauge.judge.compare.side_tests import Sides
     from linkgauge.uses.earlier_runs import history_of

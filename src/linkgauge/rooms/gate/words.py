@@ -55,7 +55,7 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """`5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """Says `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -99,7 +99,6 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange, better: Better) -> str:
-    """Returns in words how many further runs a cell needs."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -108,13 +107,13 @@ def lacking(one: CellChange, better: Better) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """`3 more`; if the first side needs runs, too, a number for each side."""
+    """Says `3 more`, or how many more on each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def p_value(p: float) -> str:
-    """`0.003`, `2e-05` or `< 1e-99`."""
+    """Says `0.003`, `2e-05` or `< 1e-99`."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -138,12 +137,10 @@ _FAR = 3.0
 
 
 def comparison_json(one: RunComparison) -> str:
-    """In base units."""
     return json_document({"schema": "linkgauge.runs-compared/1", **msgspec.to_builtins(one)})
 
 
 def comparison_csv(one: RunComparison) -> str:
-    """Has a line for each cell and side."""
     return csv_text((_COMPARED, *(row for cell in one.cells for row in _rows(one, cell))))
 
 
@@ -172,7 +169,6 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 
 def gate_json(gate: GateDocument) -> str:
-    """In base units."""
     word = _WORDS.get(gate.code, "not judged")
     return judged_document(gate, word, gate.code, gate.findings)
 
@@ -192,7 +188,6 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 
 def gate_junit(gate: GateDocument) -> str:
-    """Has a suite for each benchmark and a case for each cell."""
     suites = Element("testsuites", name="linkgauge gate")
     for table, each in groupby(gate.cells, key=lambda one: one.cell.table):
         cells, (benchmark, backend, _) = list(each), table
@@ -210,8 +205,8 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """As GitHub's workflow commands: failures are errors, doubtful cells warnings; cells that are
-    too noisy share one. Source: docs.github.com, Workflow commands for GitHub Actions."""
+    """Yields GitHub's workflow commands: an error for a failure, a warning for a doubtful cell.
+    Source: docs.github.com, Workflow commands for GitHub Actions."""
     for one in gate.of(*FAILURES, "inconclusive", "measure again", "far off"):
         level = "error" if one.verdict in FAILURES else "warning"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
@@ -220,13 +215,12 @@ def gate_annotations(gate: GateDocument) -> Iterator[str]:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """As @actions/core does, with %25 for %, and %3A for the colon in the title."""
     message = printable(message).replace("%", "%25")
     return f"::{level} title=linkgauge%3A {title}::{message}"
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """As limits.yml. A benchmark's limit is its worst cell's median less `least`, or less the
+    """Writes limits.yml. A benchmark's limit is its worst cell's median less `least`, or less the
     variation of the cell's runs if that is larger."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}

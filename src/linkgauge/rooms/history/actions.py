@@ -37,7 +37,7 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Microseconds since 1970, of a date, a time (UTC) or an age (`30d`). Raises InputError."""
+    """Returns microseconds since 1970 of a date, a time or an age (`30d`). Raises InputError."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -128,7 +128,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Without a name or folder, the latest. Raises InputError for no whole run, or several."""
+    """Accepts the latest run without a name. Raises InputError unless one whole run has it."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])
@@ -227,7 +227,6 @@ def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int
 
 
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
-    """`found` has the latest run first."""
     if keep.isascii() and keep.isdecimal():
         by_machine = grouped((run.machine, run) for run in found)
         old = {run.number for runs in by_machine.values() for run in runs[int(keep) :]}

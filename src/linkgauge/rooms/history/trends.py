@@ -132,7 +132,6 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """Has a line for each run and cell."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -198,7 +197,7 @@ def _near(path: str) -> str:
 
 
 def _history_cells(run: PastRun) -> str:
-    """`120 of 120 cells passed`, `118 of 120 cells passed, 3 low`."""
+    """Says `120 of 120 cells passed`, `118 of 120 cells passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"

@@ -136,7 +136,7 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Ad
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """If engines copy slower than memory, peers are compared: its rate is None."""
+    """Where engines copy slower than memory, peers are compared: the memory's rate is None."""
     table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,

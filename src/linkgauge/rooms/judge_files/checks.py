@@ -47,8 +47,6 @@ _LOOK = (
 
 
 class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting in settings.yml: values (regular expressions) that cost bandwidth, and where."""
-
     name: str
     values: tuple[str, ...]
     effect: str
@@ -71,7 +69,6 @@ def shown(results: Iterable[Result]) -> list[Shown]:
 
 
 def is_net(tool: ToolRun) -> bool:
-    """Whether the tool says that ranks exchange over a network."""
     return any(way.startswith("NET") for way in tool.ways)
 
 
@@ -168,7 +165,6 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """The causes that texts support come first."""
     low = {
         one.name: one.cell.share(one.cell.expected.achievable) or 0.0
         for one in shown(evidence.results)
@@ -187,7 +183,6 @@ def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def redirecting(machine: Machine) -> list[str]:
-    """Returns the addresses of the ports whose ACS is on, as texts show it."""
     return [o.address for o in machine.known.pci if any("redirect" in one for one in o.acs or ())]
 
 

@@ -51,7 +51,6 @@ class Described(NamedTuple):
 
     @property
     def is_of_texts(self) -> bool:
-        """Whether texts and products tell of the machine; else a description does."""
         return bool(self.tree)
 
     @property
@@ -220,7 +219,6 @@ def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    """In the words of `nvidia-smi topo -m`, if a library reports links."""
     ends = {
         place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
         for place, name in enumerate(names)

@@ -73,11 +73,10 @@ class ReportedNode(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True):
     """What texts tell. `gpus`, `nearest`, `cpus` and `bound` are by index, `nics` by name
     (`mlx5_0`) or PCI address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two indices, the lower
-    first. `counted` is the number of accelerators, if said. `settings` are of the environment,
-    `ways` the transports of a library (`SHM`, `P2P`, `NET`), `used_adapters` those it uses,
-    `warnings` those that name something missing. `cpus` are near an accelerator, `bound` those of
-    its process (`0-31,64-95`). `dimms` has empty slots, too, without a width. `vendor` is that of
-    the tool."""
+    first. `counted` accelerators are stated. `settings` are of the environment, `ways` a library's
+    transports (`SHM`, `P2P`, `NET`), `warnings` name something missing. `cpus` are near an
+    accelerator, `bound` those of its process (`0-31,64-95`). `dimms` has empty slots, too. `vendor`
+    is the tool's."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
@@ -126,9 +125,8 @@ class HostFigure(NamedTuple):
 
 class ReportedFigure(NamedTuple):
     """A figure that a tool printed, in the benchmark's unit. `size` is the bytes of a transfer.
-    `of` or `host` say what it is of where the catalogue has no such benchmark. `ranks` is how many
-    accelerators take part, if all of the first do. `part` is one of several concurrent transfers;
-    None for their sum. `failure` has the words of a tool that failed."""
+    `of` or `host` say what it is of if the catalogue has no such benchmark. `ranks` accelerators
+    take part, from the first on. `part` is one of several concurrent transfers (None: all)."""
 
     benchmark: str
     row: str
@@ -210,8 +208,6 @@ def copied(
 
 
 class Failure(NamedTuple):
-    """A failure that a tool reports of a test without figures, in the tool's words."""
-
     test: str
     said: str
 

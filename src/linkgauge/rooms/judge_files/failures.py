@@ -15,8 +15,6 @@ FAILED_PATH = re.compile(r"\s*([\w-]{3,60}): fail: (.{1,400}\b(?:wrong|mismatch)
 
 
 class Meaning(NamedTuple):
-    """The status of a cell of which a tool reports a failure, and why the cell did not pass."""
-
     status: Literal["fail", "error", "skip"]
     kind: OutcomeKind
 

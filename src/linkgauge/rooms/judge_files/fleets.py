@@ -96,7 +96,6 @@ def _nics(
 
 
 def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
-    """Returns a rack of GB200 with an adapter for each GPU, at the GPU's processor."""
     tree: dict[str, Any] = yaml.safe_load(load(_RACK)[1])
     count, nodes = len(nics), tree["host"]["nodes"][0]["count"]
     rate = next(iter(nics.values())).rate or 0.0
@@ -164,7 +163,6 @@ def _expanded(groups: Any) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
 
 
 def _network(rails: list[str], hosts: int, rate: float) -> dict[str, Any]:
-    """`rails` has the adapters of each rail."""
     leaves = -(-hosts // _HOSTS_OF_LEAF)
     while hosts % leaves:
         leaves += 1

@@ -178,7 +178,6 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
 
 
 def _odd(facts: Facts) -> Iterator[str]:
-    """Yields processes bound to CPUs away from their accelerator, and empty memory channels."""
     for index, own in facts.bound.items():
         near = facts.cpus.get(index)
         if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
@@ -258,7 +257,6 @@ def _compared(
     host: str, run: Run, verdict: HostVerdict, own: Mapping[_Key, _Figure],
     ranked: Mapping[_Key, Sequence[float]],
 ) -> HostFigures:  # fmt: skip
-    """Compares a host with the median of the others. `ranked` are all figures, in order."""
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
         every = ranked[key]

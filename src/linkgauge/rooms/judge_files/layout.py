@@ -343,7 +343,6 @@ def _shares(read: float, write: float) -> dict[str, float]:
 
 
 def _node(reported: ReportedNode) -> dict[str, Any]:
-    """No text has the rate and the latency of its memory."""
     missing = ["cpus"] if reported.cpus is None else []
     missing += ["memory"] if reported.memory is None else []
     return {

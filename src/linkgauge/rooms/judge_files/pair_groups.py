@@ -1,7 +1,6 @@
-"""Finds how accelerators are joined from the figures between them. Groups of pairs are farther from
-each other than figures within a group. They are a topology if each pair is in one group in both
-directions, each accelerator has as many pairs in each group, and groups have different numbers of
-links. A slow part is so no topology."""
+"""Finds how accelerators are joined from the figures between them. Groups of pairs are a topology
+if figures differ more between than within them, if a pair has one group in both directions,
+accelerators have as many pairs in each, and groups have different numbers of links."""
 
 from __future__ import annotations
 
@@ -60,9 +59,8 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
-    """If the first benchmark's figures form two groups, one of which is all pairs within sets: the
-    faster one, or of staged copies also the slower, which cross shared links twice. With all pairs,
-    sets have equal sizes; else accelerators without a pair in the group are a set."""
+    """Splits by the first benchmark's figures if one of two groups is all pairs within sets: the
+    faster or, for staged copies, which cross shared links twice, the slower."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):

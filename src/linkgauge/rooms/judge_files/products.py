@@ -98,7 +98,6 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 
 def model_of(device: str) -> str | None:
-    """Returns the model of this PCI device number (hexadecimal)."""
     names = (one.ids.get(device.lower().removeprefix("0x")) for one in _products())
     return next(filter(None, names), None)
 

@@ -158,7 +158,6 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _reported_speed(seen: _Seen, most: float) -> bool:
-    """Returns whether the speed of any adapter is known."""
     if seen.carried is not None:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_reported", because=seen.carried.because, share=share)
@@ -202,7 +201,6 @@ def _of_tools(seen: _Seen) -> None:
 
 
 def _links(seen: _Seen) -> tuple[str, float]:
-    """The most bytes/s each way is 0 if unknown."""
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))

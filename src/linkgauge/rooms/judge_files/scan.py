@@ -30,8 +30,6 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 
 
 class _Figures(list[ReportedFigure]):
-    """The figures of a text. A text of more than `MOST_FIGURES` repeats itself."""
-
     left, cut = 0, ""
 
     def append(self, one: ReportedFigure, /) -> None:

@@ -32,8 +32,6 @@ PERFTEST_MEMORIES = (
 
 
 class Port(NamedTuple):
-    """An interface of a rank, and the memory whose bytes the interface moves."""
-
     rank: int
     nic: int
     memory: Memory
@@ -70,7 +68,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Between GPUs, the devices of a rank are its GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -119,7 +116,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             yield Cell(row, column, transfers, self.report, operation=self.operation)
 
     def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """GPUDirect works by the driver's module or by DMA buffers."""
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
@@ -143,7 +139,6 @@ def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list
 
 
 def _all(fabric: DeviceSet) -> list[list[Port]]:
-    """Each rank has the same number of interfaces."""
     able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
     count = min(map(len, able))
 
@@ -182,12 +177,11 @@ def ring(step: Callable[[int], int]) -> Pairs:
 
 
 def strided(ports: Sequence[Port], stride: int) -> list[Port]:
-    """Every `stride`-th port from the first on, then from the second on, and so on."""
     return [port for begin in range(stride) for port in ports[begin::stride]]
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Each interface sends to others of its group. With `rails`, all ranks' first ones are one."""
+    """Each interface sends to others of its group: all or, with `rails`, one of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -1,6 +1,5 @@
-"""TCP connections between two ranks' interfaces. Each rank listens on its own port, which a
-buffer's handle has with a secret. The source connects once for each stream; the destination
-answers, so that no rank sends into an abandoned connection."""
+"""TCP connections between two ranks' interfaces. A buffer's handle has its rank's port and a
+secret. The destination answers, so that no rank sends into an abandoned connection."""
 
 from __future__ import annotations
 
@@ -178,7 +177,6 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """None if the connection does not send the secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -189,7 +187,6 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes connections that other ranks made for a cell that failed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 

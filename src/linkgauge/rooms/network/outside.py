@@ -30,7 +30,7 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """`size` bytes, `loops` times. `device` is of RDMA; `host` is None on the server."""
+    """Moves `size` bytes `loops` times. `device` is of RDMA; `host` is None on the server."""
 
     size: int
     loops: int
@@ -71,8 +71,6 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """Runs the server, or the client, which alone has the time."""
-
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
         self.policy = tool.policy

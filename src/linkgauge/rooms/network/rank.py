@@ -1,6 +1,5 @@
-"""Backend `net`: interfaces move bytes between ranks' host memories (by TCP or UCX) and GPUs (by
-UCX). With TCP, the engine's rank measures from its first call until the last byte has arrived: if
-it sends, the destination then sends a message."""
+"""Backend `net`: interfaces move bytes between ranks. With TCP, the engine's rank measures from its
+first call until the last byte has arrived: if it sends, the destination answers."""
 
 from __future__ import annotations
 

@@ -33,8 +33,6 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The part of iperf3's JSON that is needed: the sum on the server's side, or the error."""
-
     end: _End = _End()
     error: str | None = None
 
@@ -69,7 +67,7 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Of all loops, at the received rate. Raises BackendError (iperf3 exits with 0 on errors)."""
+    """Returns seconds at the received rate. Raises BackendError: iperf3 itself exits with 0."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -96,7 +94,7 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
-    """Of all loops, by the client's file. Raises BackendError if it has no such figure."""
+    """Returns seconds by the client's file. Raises BackendError if it has no figure."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)

@@ -1,6 +1,5 @@
-"""Calls UCX's C functions. UCX's Python package (ucxx) needs packages of CUDA and RAPIDS;
-libucp.so.0 needs none. Structures are of ucp/api/ucp.h of UCX 1.12; later versions add fields at
-the end."""
+"""Calls UCX's C functions: libucp.so.0 needs no packages of CUDA, unlike ucxx. Structures are of
+ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
 
 from __future__ import annotations
 
@@ -118,7 +117,6 @@ def lacks_rdma() -> bool:
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """The function is in another library of UCX, in the same folder."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -158,7 +156,6 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """`packed` is the key as the memory's rank sent it."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))

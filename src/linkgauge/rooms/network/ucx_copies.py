@@ -43,7 +43,6 @@ class UcxWorkers:
         return self._opened[key]
 
     def _settings(self, number: int | None, engine: Engine) -> dict[str, str]:
-        """Without settings, UCX chooses the interfaces."""
         if number is None:
             return {}
         nic = self._nics[number]

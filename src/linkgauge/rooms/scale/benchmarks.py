@@ -52,7 +52,6 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """On the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
@@ -67,7 +66,7 @@ def kind_of(devices: Sequence[Device]) -> Member:
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
-    """`float sum, 4 GPUs`."""
+    """Says `float sum, 4 GPUs`."""
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 
@@ -91,7 +90,7 @@ def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
 
 
 def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
-    """Sizes whose buffers fit into half of each device's memory."""
+    """Returns the sizes whose buffers fit into half of each device's memory."""
     room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
     ranks = len(devices)
     return tuple(

@@ -174,7 +174,6 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """A pair that is slow even alone, or only the time that a call needs to start."""
     if slow := [one for one in pairs if one.slow]:
         return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
@@ -186,7 +185,6 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """A pair is slow if it is low, or far from its peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     return tuple(
         PairRate(

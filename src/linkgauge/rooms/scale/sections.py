@@ -145,7 +145,6 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
 
 
 def scale_csv(scaling: Scaling) -> str:
-    """In base units, with a line for each number of devices and size."""
     rows = (
         (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
          BANDWIDTH.symbol, scaling.simulated)

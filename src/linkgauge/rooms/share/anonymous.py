@@ -59,7 +59,6 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 
 def anonymised(run: Run, who: SharedTexts) -> Run:
-    """Returns the run with a pseudonym for everything that identifies its machine or owner."""
     # Hosts are named first, because a label may be the name of a host.
     who.shared(run.machine, Machine)
     who.shared(() if run.tool is UNSET else (run.tool,), tuple[ToolRun, ...])

@@ -65,7 +65,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Also returns the files left out because nothing declares what they hold."""
     who = shared_texts()
     kept = run_files(anonymised(run, who))
     if JOURNAL_FILE in files:
@@ -77,7 +76,7 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """In seconds since 1970: the end of the run, or its begin if it was interrupted."""
+    """Returns seconds since 1970: the end of the run, or its begin if it was interrupted."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

@@ -60,7 +60,6 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """Returns the run without names and with new verdicts, for a small page."""
     one = judged(anonymised(run, shared_texts()))
     return OneRun(one.run, one.outcome, is_small=True)
 
@@ -124,7 +123,6 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(word: str, tiles: list[Tile]) -> str:
-    """Bad cells come first."""
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
@@ -149,7 +147,6 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Yields each kind with its result at the largest size; without known kinds, benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {

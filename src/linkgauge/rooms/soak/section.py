@@ -123,7 +123,6 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Of many, drifted cells come first, then those with the slowest samples."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -151,7 +150,6 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """How fast the slowest 1 % of samples are, relative to the median."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0

@@ -51,7 +51,6 @@ class Combination(msgspec.Struct, frozen=True):
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """Returns the title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -76,7 +75,6 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """Returns the transfers of a cell of the test, as text in linkgauge's notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -86,8 +84,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """For each device; for backend `host`, threads replace it. Raises InputError without a device,
-    or for an unknown engine."""
+    """For `host`, threads replace the device. Raises InputError for no device or engine."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -172,17 +169,16 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """In bytes/s."""
+        """Returns bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """In bytes/s."""
+        """Returns bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """None if the cell has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -199,7 +195,7 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """`rate` is in bytes/s; the text in 10^9 bits a second."""
+    """Takes bytes/s, and formats 10^9 bits a second."""
     return f"{rate * 8e-9:.2f}"
 
 

@@ -232,7 +232,6 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """Each chosen access of the host with each of the tiles, or alone; by default four."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -241,7 +240,6 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """{None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

@@ -43,8 +43,6 @@ MOST = 36
 
 
 class LiveRounds(Rounds):
-    """Shows the run, its round and the time left. The bar goes when the context ends."""
-
     def __init__(self, errors: Console, runs: int) -> None:
         self._errors = errors
         self._bar = ExitStack()
@@ -95,7 +93,6 @@ class LiveRounds(Rounds):
         self._progress.update(self._task, completed=self._begun - 1 + part)
 
     def say(self, line: str) -> None:
-        """Prints each note once, even if several runs have it."""
         if line not in self._said:
             self._said.add(line)
             self._errors.print(line)
@@ -108,7 +105,7 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """As a fraction. Raises InputError if these rounds can prove no difference, or are too many."""
+    """Returns a fraction. Raises InputError if these rounds can prove nothing, or are too many."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -235,7 +232,7 @@ def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """By setting and round. Interrupted runs are left out: cells or samples may be missing."""
+    """Leaves out interrupted runs, because cells or samples may be missing."""
     threads: dict[Key, set[str]] = {}
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     done = [one for one in runs if one.kept.finished]
@@ -257,7 +254,6 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
-    """A cell of all threads appears again in column `ALL`; `threads` gets its number."""
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
     for (result, cell), figure in zip(every, figures_of(run).cells, strict=True):
@@ -268,7 +264,6 @@ def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
 
 
 def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
-    """Whether the column is a number of threads, and each CPU of the nodes has a thread."""
     engines = [transfer.engine for transfer in cell.transfers if transfer.engine.kind == "cpu"]
     there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
     threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]

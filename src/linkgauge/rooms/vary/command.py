@@ -43,8 +43,6 @@ def _experiment_names(_: Typed) -> Iterable[str]:
 
 
 class ComparedOptions(Options):
-    """The options to compare; each may have several values."""
-
     cpus: tuple[str, ...] = option(SETTINGS, "Use only these CPUs: 0-3,8, or all.", "CPUS")
     numa_node: tuple[str, ...] = option(
         SETTINGS, "Take the host memory of device copies from this node.", "N|near"
@@ -130,7 +128,6 @@ def vary(asked: VaryOptions) -> int:
 
 
 def requested(asked: VaryOptions) -> RoundsRequest:
-    """Of the options, without a named experiment. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.settings import EngineSettings
@@ -238,7 +235,6 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(asked: VaryOptions) -> int:
-    """Also shows the command line of the experiment."""
     if asked.experiment == LIST:
         return _list_all()
     words, options = expanded(asked)

@@ -112,7 +112,6 @@ _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """Returns the plan of each variant; all plans have the same sizes."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:

@@ -189,7 +189,6 @@ def _promise(variation: Variation) -> str:
 
 
 def variation_csv(variation: Variation) -> str:
-    """A line for each cell and setting, in base units."""
     return csv_text((COLUMNS, *(row for cell in variation.cells for row in _rows(variation, cell))))
 
 

@@ -29,7 +29,6 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, int]:
-        """The counts by name, without dies and clusters if there is only one of each."""
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
 
@@ -41,7 +40,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """Sockets, cores and most threads of a core that a guest shows of these vCPUs."""
+        """Returns sockets, cores and most threads of a core that a guest with these vCPUs shows."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
@@ -65,8 +64,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """With as many cores and threads of a core, and as few sockets as possible, none in two
-        cells; one socket if none fits, as with cells of 3 and 5. None if a core is in two cells."""
+        """Keeps cores and threads, with as few sockets as possible, none in two cells; one socket
+        if none fits, as with cells of 3 and 5. None if a core is in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -78,8 +77,6 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
 
 class GuestNode(msgspec.Struct, frozen=True):
-    """A cell. `distances` are by the number of the other cell."""
-
     index: int
     vcpus: Cpus = ()
     memory: int = 0
@@ -187,7 +184,6 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def other_pins(self) -> dict[str, Cpus | None]:
-        """By the thread's name; None for a thread without a pin."""
         threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
         return {"emulator": self.emulator_pin, **threads}
 
@@ -203,12 +199,10 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """Returns the cell of the expander above a device; null if there is none."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """Returns the way from a root bus to a device; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -248,7 +242,7 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """Ascending. Raises ValueError for what libvirt refuses."""
+    """Returns ascending numbers. Raises ValueError for what libvirt refuses."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())

@@ -17,7 +17,7 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Bridges get made-up addresses: the guest has none. Raises InputError for lost cards."""
+    """Bridges get made-up addresses. Raises InputError if the domain places no card."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}
@@ -68,7 +68,6 @@ def _address(device: HostDevice, buses: dict[int, int]) -> str:
 
 
 def _cell(domain: Domain, device: HostDevice, host: Machine) -> int:
-    """That of the card's expander, or one whose memory is on the card's node."""
     near, known = host.functions[device.source].numa_node, domain.cell_of(device)
     nodes = {cell.index: domain.policy_of(cell.index) for cell in domain.cells}
     like = (index for index, policy in nodes.items() if policy and near in (policy.nodes or ()))

@@ -38,7 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is None for a guest by itself; a host then has `running` and `defined` ones."""
+    """`domain` is None if none is given; a host then has `running` and `defined` ones."""
 
     machine: Machine
     decision: Decision
@@ -204,7 +204,6 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")
@@ -232,7 +231,6 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 
 def _numatune(suited: Suited) -> Element | None:
-    """None if memory stays as it is."""
     if not suited.nodes:
         return None
     nodes = {*chain(*suited.nodes.values())}
@@ -304,7 +302,6 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
 
 
 def _slot(device: HostDevice) -> str:
-    """The address of a card, which its functions share."""
     return device.source.rpartition(".")[0]
 
 

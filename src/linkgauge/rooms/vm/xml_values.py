@@ -37,7 +37,6 @@ def required(element: Element, name: str, read: Callable[[str], Value]) -> Value
 
 
 def known(element: Element, names: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
-    """Returns the values of those of these attributes that the element has, by name."""
     return {name: required(element, name, read) for name in names if name in element.attrib}
 
 
@@ -52,7 +51,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """By the number in `key`. Raises InputError for a missing or a repeated number."""
+    """Returns values by the number in `key`. Raises InputError if it is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -63,7 +62,7 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """In bytes, rounded up to a kibibyte, as libvirt does. None without an element."""
+    """Returns bytes, rounded up to a kibibyte, as libvirt does. None without an element."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
@@ -81,7 +80,6 @@ def number(text: str, digits: int = 9) -> int:
 
 
 def count(text: str) -> int:
-    """Reads a number of vCPUs, or of parts of the topology."""
     if not 1 <= (found := number(text)) <= MOST:
         raise ValueError(f"give a number from 1 to {MOST}")
     return found

@@ -38,16 +38,12 @@ certain. With this number of earlier figures, the scatter counts twice."""
 
 
 class WatchedCell(NamedTuple):
-    """A cell of a judged run, with its identity over several runs."""
-
     cell: SeriesId
     found: CellResult
     result: Result
 
 
 class _State:
-    """`slow` and `good` count measurements in a row; `since` is in seconds, or None."""
-
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
         self.slow = self.good = 0
@@ -116,7 +112,6 @@ class Degradation:
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
-        """Whether the next measurement may change the cell's state."""
         state = self._cells.get(cell)
         if state is None:
             return False
@@ -131,7 +126,6 @@ class Degradation:
     def _degrade(
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
-        """Returns an event if the cell was not degraded before."""
         state.good, state.why = 0, why
         if state.since is not None:
             return None

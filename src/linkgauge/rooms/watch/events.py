@@ -23,6 +23,11 @@ answer."""
 
 
 class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """An event of a watch.
+
+    event: The kind of the event.
+    time: The time of the event (ISO 8601, UTC)."""
+
     time: str
 
 
@@ -204,7 +209,7 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """`NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
+    """Says `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
     cell = event.cell
     size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
@@ -224,7 +229,7 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """`44% of`; for a time, `10.9 times`."""
+    """Says `44% of`; of a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 

@@ -29,7 +29,6 @@ SPAN = 0.25
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
-    """Returns the devices of the plan that other processes keep busy, each with the reason."""
     found = machine.inventory.accelerators if machine.inventory is not None else ()
     used = {str(place) for _, cell in able(plan) for place in cell.places}
     mine = (one for one in found if one.memory in used)
@@ -51,7 +50,7 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """The share of the CPUs' time in use, 0 if unknown. Takes `SPAN` seconds of idling."""
+    """Returns the share of the CPUs' time in use, 0 if unknown. Idles for `SPAN` seconds."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -94,13 +93,12 @@ class ProbeSchedule:
         self._costs: dict[CellId, float] = {}
 
     def begin(self) -> None:
-        """Adds the time of an interval to what the probe may use."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Free cells that fit into the time; others keep their turn. Of a table that was never
-        measured, one cell is chosen, because its cost is a guess."""
+        """Returns the next free cells that fit into the time; others keep their turn. Of a table
+        that was never measured, one cell is chosen, because its cost is a guess."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -114,11 +112,9 @@ class ProbeSchedule:
         return chosen
 
     def has_room(self, of: CellId, spent: float) -> bool:
-        """Whether there is time to measure a cell once more, after `spent` seconds."""
         return spent + self._cost(of) <= self._credit
 
     def spend(self, seconds: float, took: Mapping[CellId, float]) -> None:
-        """Counts the time of a probe, and how long each of its cells took."""
         self._credit -= seconds
         for of, latest in took.items():
             known = self._costs.get(of, latest)
@@ -133,13 +129,12 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """In seconds: the last cost of a cell, else that of the dearest cell."""
+        """Returns the seconds of a cell's last cost, else those of the dearest cell."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))
 
     def plan_of(self, cells: Collection[CellId]) -> Plan:
-        """Returns the plan's tables with only these cells. The cells are numbered from 0."""
         counted = count()
         kept = (
             replace(

@@ -130,7 +130,6 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> dict[str, float]:
-        """Seconds; intervals count in full."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return {"busy": self._busy, "elapsed": elapsed, "duty": self._busy / elapsed}
 

@@ -55,7 +55,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """Seconds from the due time to the answer's end; waiting for a thread counts."""
+        """Returns the seconds from the due time to the end of the answer."""
         return self.answer.ended - self.due
 
 
@@ -112,7 +112,6 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """The warm-up's samples do not count."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -191,7 +190,7 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """Has one connection for each thread. Streams answers, to know the time of each token."""
+    """Each thread has one connection. Answers are streamed, so that token times are known."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked

@@ -21,7 +21,7 @@ LONGEST = 4096
 
 
 class Workloads:
-    """Keeps the model's weights and the devices' rates, because consecutive cells share them."""
+    """Consecutive cells share the weights of one model and the rates of each device."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -85,7 +85,6 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """The next cell with the same number of processes uses them again."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None

@@ -18,7 +18,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """Weights as in torch.nn.Linear: `inputs` of queries, keys and values, `gate_up` of SwiGLU."""
+    """Weights lie as in torch.nn.Linear: `inputs` makes queries, keys and values."""
 
     first_norm: Any
     inputs: Any
@@ -71,7 +71,7 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Rotations of positions from 0 on (Su et al., RoFormer, 2021), halves as in transformers."""
+    """Returns rotations of positions from 0 on (Su et al., RoFormer, 2021)."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -86,8 +86,7 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """The arithmetic of a layer before and after attention, on tensors alone, so that torch can
-    compile it. If `to_compile`, sums and products are separate: a compiler merges them itself."""
+    """The parts before and after attention, on tensors alone, so that torch can compile them."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -178,7 +177,6 @@ class KeyValueCache:
         self._torch, self._shape = site.torch, shape
 
     def attend(self, layer: int, start: int) -> Attend:
-        """Stores keys and values of tokens from `start` on, then attends to all stored."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -234,7 +232,7 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Scores (batch, vocabulary) of the token after `tokens` (batch, tokens)."""
+        """Returns the scores (batch, vocabulary) of the token after `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])

@@ -84,7 +84,6 @@ class Prefill(Inference):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares the first sequences with a pass without a cache."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -210,7 +209,6 @@ class Decode(Inference):
         return (Stage("between tokens", tuple(found)),)
 
     def mismatch(self) -> str | None:
-        """Compares the last step with a pass without a cache over the same tokens."""
         torch = self._decoder.site.torch
         whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
         with torch.no_grad():

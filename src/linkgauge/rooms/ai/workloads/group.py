@@ -77,7 +77,6 @@ def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
 
 
 def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
-    """Returns the share of the total time that each kind of operation takes, the largest first."""
     found: Counter[str] = Counter()
     for name, took in times:
         found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
@@ -218,8 +217,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies square matrices in, multiplies them with weights, and copies them out. Computing takes
-    `balance` percent of the time of the longer copy."""
+    """Computing takes `balance` percent of the time of the longer copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -331,12 +329,10 @@ class Pipeline(Work):
         return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
 
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the times of copying alone (in the slower direction) and of computing alone."""
         copying, computing = self._alone
         return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
 
     def mismatch(self) -> str | None:
-        """Computes the first and the last part again without overlap, and compares all numbers."""
         self._site.synchronize()
         for number in dict.fromkeys((0, self._asked.tokens - 1)):
             found = self._outputs[number].clone()
@@ -349,7 +345,6 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds to the results how busy the link (in its slower direction) and the device are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 

@@ -23,8 +23,6 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """The place of this process among those that torchrun or mpiexec started."""
-
     rank: int
     size: int
     local_rank: int
@@ -134,7 +132,8 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """This process is rank 0. Raises Unsupported for too few devices or other launched ranks."""
+    """Starts the ranks after rank 0. Raises Unsupported if there are not `size` devices or
+    ranks."""
     launched = joined()
     if launched is not None:
         if launched.size != size:

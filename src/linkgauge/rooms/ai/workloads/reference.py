@@ -129,7 +129,6 @@ class Reference(Inference):
         return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores with the decoder's own pass over the same tokens."""
         torch = self._decoder.site.torch
         tokens = torch.cat((self._prompts, *self._made[:-1]), 1) if self._made else self._prompts
         with torch.no_grad():

@@ -46,7 +46,6 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Returns the seconds that a piece of work takes, until the device has ended all of it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -70,7 +69,6 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """An event of all work now in the stream; None if the device does not queue work."""
         return None if stream is None else stream.record_event()
 
     def follow(self, stream: Any, event: Any) -> None:
@@ -79,7 +77,6 @@ class Site:
 
     @property
     def current(self) -> Any:
-        """The stream that computes; None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -124,7 +121,6 @@ class Site:
         return int(free + kept)
 
     def release(self) -> None:
-        """Gives freed memory that torch has kept back to the device."""
         if self.is_cuda:
             self.torch.cuda.empty_cache()
 
@@ -162,7 +158,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Seconds of a call, the best of a few tries. A first try, which loads kernels, is left out."""
+    """Returns the seconds of a call, the best of a few tries after one that loads the kernels."""
 
     def several() -> None:
         for _ in range(times):
@@ -173,7 +169,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """In operations/s."""
+    """Returns operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -182,7 +178,7 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """In bytes/s, of a sum or a copy, whichever is faster."""
+    """Returns bytes/s, of a sum or a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -193,7 +189,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """In bytes/s, to the device and back."""
+    """Returns bytes/s to the device and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

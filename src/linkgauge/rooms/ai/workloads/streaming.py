@@ -19,8 +19,6 @@ SLOTS = 2
 
 
 class Streamed(Work):
-    """While a layer computes, the next one is copied from pinned host memory to the device."""
-
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
         self._decoder, self._asked, self._site = decoder, asked, site
@@ -83,7 +81,6 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares with a pass that waits for the copy of each layer."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -112,8 +109,6 @@ def streamed_bytes(asked: Workload) -> int:
 
 
 class CacheMove(Work):
-    """A copy of a batch's keys and values, layer by layer, to pinned host memory or back."""
-
     def __init__(self, site: Site, asked: Workload) -> None:
         kind, shape = site.number_type(asked.numbers), asked.shape
         self._site, self._asked = site, asked

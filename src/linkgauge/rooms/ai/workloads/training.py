@@ -83,7 +83,6 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """The second buffer receives the next batch while a step computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -105,7 +104,6 @@ class Training(Work):
             self._ranks.barrier()
 
     def run(self) -> None:
-        """Each stage begins and ends with a mark of the device's clock."""
         self._marks.append([self._now()])
         with self._stage("input"):
             batch = self._input()
@@ -131,7 +129,6 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """An event on the device, or the seconds if the host computes."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -195,7 +192,6 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """AdamW causes most of the memory traffic."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -230,7 +226,6 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """The loss must be a number, and fall over a fixed batch."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"

@@ -142,7 +142,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """As nccl-tests: leaves 1 GiB and a reserve of up to 4 GiB beside 2 or 3 buffers."""
+        """Leaves 1 GiB and a reserve of up to 4 GiB beside 2 or 3 buffers, as nccl-tests does."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -233,7 +233,6 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """The PCI address without function number, or the memory's name; and the model."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -241,8 +240,6 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 class _PrintedTable(Quiet):
-    """Prints a line when both sides (out of place, in place) are measured."""
-
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
     ) -> None:
@@ -264,7 +261,7 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """The mean bus bandwidth of both sides, in GB/s."""
+        """Returns the mean bus bandwidth of both sides in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
@@ -286,7 +283,6 @@ class _PrintedTable(Quiet):
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
 
     def end(self, measured: Run) -> bool:
-        """Returns whether measuring ended early."""
         self._runs.append(measured)
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons

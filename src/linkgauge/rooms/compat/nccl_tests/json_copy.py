@@ -37,8 +37,6 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 class JsonCopy:
-    """Collects what is printed, and writes it at the end if there is a file."""
-
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int) -> None:
         self._file = file
         self._document: Document = {

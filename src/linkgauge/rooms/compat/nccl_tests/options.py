@@ -148,7 +148,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def devices(self) -> int:
-        """The number of devices that this process uses."""
         return self.threads * self.gpus
 
     @property

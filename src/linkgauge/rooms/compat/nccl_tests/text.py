@@ -50,7 +50,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """The bytes of a rank's larger buffer."""
+        """Returns the bytes of a rank's larger buffer."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -68,15 +68,12 @@ class Line(msgspec.Struct, frozen=True):
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Yields the cells of the line: out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
 
 
 class LineBlock(msgspec.Struct, frozen=True):
-    """Lines that are planned together, with the benchmark that measures them."""
-
     lines: tuple[Line, ...]
     benchmark: Benchmark
 
@@ -146,7 +143,7 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """From NCCL_TESTS_SPLIT(_MASK), None if unset. Raises Unable."""
+    """Reads NCCL_TESTS_SPLIT(_MASK); None if unset. Raises Unable."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -200,7 +197,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """Seconds of single iterations, of the slowest rank each. Statistics leave out `skipped`."""
+    """`seconds` are those of each iteration's slowest rank. Statistics leave out `skipped`."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
@@ -303,7 +300,6 @@ def _side(body: Body) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """Formats a figure with this many characters. It has up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text

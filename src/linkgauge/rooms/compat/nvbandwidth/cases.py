@@ -168,7 +168,6 @@ BY_NAME = {case.name: case for case in (*CASES, *OF_SEVERAL)}
 
 
 def hint(command: str, asked: str) -> str:
-    """How to run a test that needs several processes; empty for other tests."""
     if not any(case.name.startswith(asked) for case in OF_SEVERAL):
         return ""
     return (

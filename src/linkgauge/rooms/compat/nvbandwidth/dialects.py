@@ -22,7 +22,6 @@ DEFAULT_SIZE = 512
 
 
 def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    """Returns a reader that reads -1, which means no choice by the user, as None."""
     return lambda written: None if written == "-1" else read(written)
 
 
@@ -152,7 +151,6 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """With one stream and without tuning."""
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,

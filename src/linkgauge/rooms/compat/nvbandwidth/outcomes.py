@@ -59,8 +59,6 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """A wrong word in a test's headings: the tool writes `written` but means `meant`."""
-
     written: str
     meant: str
 
@@ -103,7 +101,6 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | None:
-    """None for a single figure of a matrix, as in nvbandwidth 0.9."""
     if spread == "samples":
         sampled = (cell.samples for cell in result.cells if cell.status == "pass")
         return fmean(pstdev(samples) / fmean(samples) for samples in sampled)
@@ -115,7 +112,6 @@ def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | No
 def frame(
     result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
 ) -> TestMatrix:
-    """Returns an empty matrix over these devices. The host is a single row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host

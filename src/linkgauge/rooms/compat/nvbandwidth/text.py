@@ -72,8 +72,6 @@ Value = dict[str, "Value"] | list["Value"] | str | int | float
 
 
 class JsonPrinter:
-    """Prints one document at the end. A test that does not exist has the status Not Found."""
-
     def __init__(self, root: str, version: str, git_version: str, *, verbose: bool) -> None:
         self._root = root
         self._verbose = verbose
@@ -130,7 +128,7 @@ def _listed(device: Located) -> str:
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """As C++ streams write figures, with six significant digits."""
+    """Formats figures as C++ streams do, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 

@@ -1,6 +1,5 @@
-"""The seven cases of rblnBandwidthLatencyTest, as its brief manual page is read here. Case 5 copies
-both ways at once; case 6 several paths at once: host to NPUs, NPU to NPU, NPUs to host. The sync
-latency is one access of a pointer chase through the other NPU's memory."""
+"""The seven cases of rblnBandwidthLatencyTest, as its manual page is read here. Case 5 copies both
+ways, case 6 several paths at once. A sync latency is one access of a pointer chase."""
 
 from __future__ import annotations
 
@@ -153,7 +152,6 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """Returns the figure of each path, then that of the group."""
     cells = meter.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):

@@ -41,7 +41,6 @@ def label(end: Device | None) -> str:
 
 
 def banner(what: str, name: str) -> str:
-    """`what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
 
 
@@ -89,7 +88,6 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
-    """PCI hops between all NPUs."""
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
@@ -104,7 +102,6 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """Devices stand below their PCI bridges, with `links` also their links."""
     found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"

@@ -44,9 +44,8 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """What a text, or one host in it, tells. `lines` are not empty; `understood` ones include those
-    skipped because another rank wrote them; `missed` is the first other one. `host` is a prefix, if
-    several hosts wrote figures."""
+    """What a text, or one host in it, tells. `lines` are not empty; `understood` include lines of
+    other ranks; `missed` is the first other one. `host` is a prefix, if several wrote figures."""
 
     name: str
     logs: tuple[Log, ...]

@@ -1,6 +1,5 @@
-"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench's
-results-summary.jsonl and the file of rccl-tests. In the first three, the ratio of both rates tells
-the number of ranks."""
+"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench and rccl-tests' file.
+In the first three, the ratio of both rates tells the number of ranks."""
 
 from __future__ import annotations
 
@@ -85,7 +84,6 @@ def _superbench(seen: TextScan) -> None:
 
 
 def _calls_of_node(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
-    """Both rates tell the number of ranks, else all devices take part."""
     rates = dict[tuple[str, int], dict[str, float]]()
     for key, rate in numbers.items():
         if match := _CALL.fullmatch(key):

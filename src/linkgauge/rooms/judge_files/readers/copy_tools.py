@@ -55,7 +55,6 @@ _ZE_OTHERS = (
 
 
 def _level_zero(seen: TextScan) -> None:
-    """Reads the best rate of each table of sizes."""
     best = dict[tuple[object, ...], ReportedFigure]()
     for figure in (*_ze_copies(seen), *_ze_peers(seen)):
         key = figure.benchmark, *figure.place

@@ -51,7 +51,6 @@ def _lscpu(seen: TextScan) -> None:
 
 
 def count_of_list(text: str) -> int | None:
-    """Counts a list such as `0-31,64-95`; None if the text is none."""
     return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
@@ -141,8 +140,6 @@ def _dmidecode(seen: TextScan) -> None:
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
-    """An empty slot has no width."""
-
     def number(*names: str) -> int | None:
         found = (_QUANTITY.match(fields.get(name, "")) for name in names)
         return next((int(match[1]) for match in found if match), None)

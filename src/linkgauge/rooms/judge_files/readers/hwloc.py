@@ -24,8 +24,6 @@ _USUAL = 16
 
 
 class _Place(NamedTuple):
-    """The bridges above an object, the nearest first, and its NUMA node."""
-
     above: tuple[str, ...] = ()
     node: int | None = None
 

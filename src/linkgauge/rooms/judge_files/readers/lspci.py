@@ -108,7 +108,6 @@ def _model(name: str) -> str | None:
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
-    """The bridges whose buses include this function's bus, the nearest first."""
     buses = ((at, found) for at, b in bridges.items() if (found := _BUSES.search(b.body)))
     ranges = (
         (int(match[2], 16) - int(match[1], 16), -int(match[1], 16), address)

@@ -98,7 +98,6 @@ _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 
 
 def _rocm_smi(seen: TextScan) -> None:
-    """Reads --showtopo, amd-smi topology, which has the same tables, and --showproductname."""
     joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:

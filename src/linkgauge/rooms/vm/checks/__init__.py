@@ -28,8 +28,7 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 class DomainFindings(msgspec.Struct, frozen=True):
     """`suited` is a better placement, if any; `too_much`: the host has too little for any;
-    `is_best`: what fits costs more than the domain's own, or fails a check that the domain
-    passes."""
+    `is_best`: what fits costs more than the domain's own, or fails a check that this passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

@@ -37,13 +37,12 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """Quoted for a shell; NAME if it is empty, long or not printable."""
+        """The name is quoted for a shell; NAME if it is empty, long or not printable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
     @property
     def again(self) -> tuple[str, ...]:
-        """The commands by which a definition takes effect in the guest."""
         shown = f"virsh dumpxml {self.name}  # as it runs; with --inactive, as it will start"
         return ("# On the host:", shown, *restarted(self.name))
 
@@ -90,7 +89,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """In total and free. A single node has all."""
+        """Returns total and free pages. A single node has all."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
@@ -106,25 +105,22 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def exact(self) -> dict[int, int]:
-        """The CPU of each vCPU that is pinned to a single one."""
         return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
 
     @property
     def runs(self) -> bool:
-        """Whether the domain runs, by the machine's files or by its own definition."""
         return self.alive is not None or self.domain.running
 
     def nodes_at(self, cpus: Iterable[int]) -> set[int]:
-        """CPUs that are offline are left out."""
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """The host's nodes; vCPUs without pins are left out."""
+        """Returns the host's nodes. vCPUs without pins are left out."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Empty if one of the vCPUs has no pin."""
+        """Returns no node if one of the vCPUs has no pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
@@ -134,7 +130,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """By the firmware's table, else Linux's own 10 or 20."""
+        """Returns the firmware's distance, else Linux's own 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
@@ -156,7 +152,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """As libvirt completes them: the first gets the vCPUs that no cell lists."""
+        """Completes cells as libvirt does: the first gets the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -268,9 +264,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """By the strongest evidence: where the domain runs is a host, even if virtual (nested);
-    firmware with its UUID is its guest, even with a hidden hypervisor. `is_defined`: libvirt has
-    the domain here."""
+    """By the strongest evidence: a machine on which the domain runs is its host, even if virtual;
+    one whose firmware has its UUID is its guest. `is_defined`: libvirt has the domain here."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -304,10 +299,10 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
 
 
 def several(count: int, what: str) -> str:
-    """`1 vCPU is`, `2 vCPUs are`."""
+    """Says `1 vCPU is`, `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """With one decimal, or none if it is exact: 15.6 GiB, 16 GiB."""
+    """Formats a size with one decimal, or none if it is exact: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

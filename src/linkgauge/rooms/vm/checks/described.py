@@ -75,14 +75,13 @@ def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def one_socket(vcpus: int) -> tuple[str, ...]:
-    """Remedies: all vCPUs are the cores of one socket, or the threads of its cores."""
     whole, halves = CpuTopology(cores=vcpus), CpuTopology(cores=vcpus // 2, threads=2)
     paired = f"# In <cpu>: {halves}, if vCPUs are pinned to both threads of cores"
     return f"# In <cpu>: {whole}", *(() if vcpus % 2 else (paired,))
 
 
 def product(topology: CpuTopology) -> str:
-    """`2 sockets × 4 cores × 2 threads`."""
+    """Says `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 

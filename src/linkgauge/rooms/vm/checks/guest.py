@@ -127,7 +127,6 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
 def _sized(
     case: DomainEvidence, check: str, subject: str, total: int | None, least: int, most: int
 ) -> Iterator[Finding]:
-    """The guest must have what a kernel shows of `least` bytes, and at most `most` bytes."""
     if total is None:
         return
     if total < _least_visible(least, case.virtual.crash_kernel):
@@ -143,8 +142,7 @@ def _sized(
 
 def _least_visible(size: int, crash_kernel: int) -> int:
     """A kernel keeps 64 bytes for each page of 4 KiB (1.6 %), code, buffers, what firmware and
-    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and a crash kernel's
-    memory."""
+    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and a crash kernel's."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -280,7 +278,6 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
 def _check_count(
     case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Of devices whose place the domain leaves open, the guest must show as many functions."""
     devices = case.domain.devices
     anywhere = [one.source for one in devices if case.domain.route_to(one) is None]
     taken = {function.address for function in there.values()}

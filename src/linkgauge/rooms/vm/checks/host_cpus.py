@@ -167,7 +167,6 @@ def check_taken(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_threads(case: DomainEvidence) -> Iterator[Finding]:
-    """The threads of a guest's core should be the threads of one host's core."""
     exact, siblings, topology = case.exact, case.virtual.siblings, case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"

@@ -83,7 +83,6 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _resting(case: DomainEvidence, finding: Finding) -> Finding:
-    """A slow link may only save power; a note if VFIO holds the device."""
     drivers = [case.functions[at].driver or "" for at in finding.ends if at in case.functions]
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
@@ -191,7 +190,6 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
-    """The cells whose vCPUs are pinned to this node, or whose memory is bound to it alone."""
     return tuple(
         cell.index for cell in case.cells
         if node in case.sure_nodes_of(cell.vcpus)

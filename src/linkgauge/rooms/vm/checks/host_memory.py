@@ -45,7 +45,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """In bytes; 0 for the host's default size, None for no huge pages."""
+    """Returns bytes; 0 for the host's default size, None for no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -151,7 +151,6 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 
 
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """It is worse on a host that has transparent huge pages off."""
     yield from without_pages(case, is_off=case.host.transparent_huge_pages == "never")
 
 

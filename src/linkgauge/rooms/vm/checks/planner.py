@@ -75,8 +75,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Numbers of vCPUs that no CPU can run, without a CPU of their own, on several nodes; then the
-    mean distance of vCPUs to memory and of devices to vCPUs, by the local one."""
+    """Counts vCPUs that no CPU can run, without a CPU of their own, on several nodes; then the mean
+    distance of vCPUs to memory and of devices to vCPUs, as a multiple of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -94,8 +94,6 @@ def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
-    """The domain's own pins, with memory on their nodes. None without pins, or if it does not
-    fit."""
     domain = case.domain
     pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
     cells = case.memories
@@ -119,7 +117,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """The largest of which the cells' nodes have enough, else 2 MiB; None without such pages."""
+    """Returns the largest of which nodes have enough, else 2 MiB; None without such pages."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -160,7 +158,6 @@ def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
 
 
 def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
-    """Free CPUs on these nodes, else any free ones, else all of the nodes."""
     spare = [[c for core in _cores(case, node) for c in core if c not in taken] for node in homes]
     free = [cpu for cpus in spare for cpu in cpus[:_EMULATOR]]
     left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
@@ -177,7 +174,6 @@ def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, 
 
 
 def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
-    """CPUs to which other domains are pinned are left out."""
     cpus = set(case.node_cpus.get(node, ())) - case.taken
     siblings = case.virtual.siblings
     cores = {tuple(sorted(cpus.intersection(siblings.get(cpu, (cpu,))))) for cpu in cpus}
@@ -191,7 +187,6 @@ class _Planner:
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
 
     def choices(self) -> Iterator[list[int]]:
-        """As many nodes as cells, then the devices' nodes, then one more near node each."""
         homes = self._homes()[: self._domain.vcpus]
         first = homes or self._nodes[:1]
         others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
@@ -204,7 +199,6 @@ class _Planner:
             yield first + others[:more]
 
     def _homes(self) -> list[int]:
-        """The devices' nodes, else those of the pins, if not more than cells."""
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
@@ -222,7 +216,6 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """First as many threads as the domain asks for, then as many as the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
@@ -231,7 +224,7 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """The domain's own if as many as nodes, else even shares. None if vCPUs do not fit."""
+        """Keeps the domain's own if as many as nodes, else shares evenly. None if none fit."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -259,7 +252,6 @@ class _Planner:
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
-        """By the nodes of the cells' devices, else of their memory or vCPUs."""
         case, votes = self._case, Counter[tuple[int, int]]()
         for device in case.domain.devices:
             index, home = case.domain.cell_of(device), case.node_of_device(device.source)
@@ -312,7 +304,6 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """The domain's own if it suits, else as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
         if own and (own.threads, own.vcpus) == (threads, vcpus) and own.suits(cells):
             return own

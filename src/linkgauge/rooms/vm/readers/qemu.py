@@ -104,7 +104,6 @@ def _read(name: str, value: str) -> dict[str, str]:
 
 
 def _several(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """Joins the values of one name, as in `cpus=0,cpus=2`, with commas."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name:
@@ -157,7 +156,7 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """The power of two of a size without a unit: a backend's is in bytes, a node's in MiB."""
+    """Returns 0 or 20: a backend's size without a unit is in bytes, a node's in MiB."""
     return 0 if backend else 20
 
 
@@ -170,7 +169,6 @@ def _features(cpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _controllers(said: Said) -> dict[str, Controller]:
-    """By name, in the order in which they are defined."""
     found: dict[str, Controller] = {}
     for one in said.get("-device", ()):
         model = _MODELS.get(one.get("driver", ""))
@@ -187,7 +185,7 @@ def _controllers(said: Said) -> dict[str, Controller]:
 
 
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
-    """`bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
+    """Reads `bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
     match = _PLACE.fullmatch(one.get("addr", ""))
     slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
     name = one.get("bus", "")

@@ -37,7 +37,7 @@ def vcpus(text: str, what: str) -> int:
 
 
 def size(text: str, what: str, power: int = 20) -> int:
-    """In bytes. A number without a unit is multiplied by two to the `power`."""
+    """Returns bytes. A number without a unit is multiplied by two to the `power`."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a size such as 16G")
@@ -62,7 +62,6 @@ def address(text: str, what: str) -> str:
 
 
 def host_device(source: str, guest: BusAddress | None = None) -> HostDevice:
-    """Returns a device that is passed through, with the element that libvirt would have for it."""
     domain, bus, rest = source.split(":")
     slot, function = rest.split(".")
     address_ = (
