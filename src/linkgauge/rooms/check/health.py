@@ -43,7 +43,7 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` cells are worse than the baseline's. `devices` are there and wanted."""
+    """`lost` cells are worse than the baseline's; `devices` are how many are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -59,7 +59,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """The run's verdict, unless a reason outside the run decides."""
+        """Returns the run's verdict, or fail where the reason is not one of the run's own."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word

@@ -169,7 +169,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns GB/s of all copies of a cell together; nan after an error. Skips skipped pairs."""
+    """Returns GB/s of all copies of a cell together; nan after an error. Leaves out skips."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan

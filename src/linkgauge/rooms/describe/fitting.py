@@ -112,7 +112,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """An access that was not measured is like the other; a way back that was not is 0."""
+        """An unmeasured access counts as the other one, an unmeasured reverse as 0."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate

@@ -109,7 +109,7 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Standard deviations by kind of path; those between runs are recorded ones."""
+    """Returns standard deviations by kind of path; that between runs is a recorded one."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

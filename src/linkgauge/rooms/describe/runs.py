@@ -14,7 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns name and YAML of a run by path or label; None if it names another machine."""
+    """Returns name and YAML of a run's machine; None for texts that name another machine."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None

@@ -59,7 +59,7 @@ class Families:
         return [*self._found.values()]
 
     def text(self, *, is_open: bool = False) -> bytes:
-        """Text format 0.0.4 or, if `is_open`, OpenMetrics without its last line, END."""
+        """Returns text format 0.0.4 or, if `is_open`, OpenMetrics without its last line."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed(self.all()))

@@ -78,7 +78,7 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, deadline: float) -> None:
-        """Until that monotonic moment, or not at all if `deadline` seconds have passed."""
+        """Waits until that monotonic moment, unless the reading took `deadline` seconds."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))

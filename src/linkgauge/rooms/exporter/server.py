@@ -174,7 +174,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """`127.0.0.1:9410`, `[::1]:9410`, or a port of this machine. Raises InputError."""
+    """Reads `127.0.0.1:9410`, `[::1]:9410` or a port of this machine. Raises InputError."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")

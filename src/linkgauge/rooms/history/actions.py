@@ -128,7 +128,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Accepts the latest run without a name. Raises InputError unless one whole run has it."""
+    """Takes the latest without a name. Raises InputError unless one whole run has the name."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])

@@ -42,7 +42,7 @@ class ReportedCard(msgspec.Struct, frozen=True):
 
 
 class ReportedGpu(ReportedCard, frozen=True):
-    """`links` of its fabric are up, each of `link_rate` bytes/s one way. `memory` in bytes."""
+    """`links` of its fabric are up, with `link_rate` bytes/s one way; `memory` is in bytes."""
 
     links: int | None = None
     link_rate: float | None = None
@@ -105,7 +105,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Of a product, else of a tool, else of a name: NVIDIA's tools run on others' GPUs, too."""
+    """Takes that of a product, a tool, or a name: NVIDIA's tools run on others' GPUs, too."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
     known = [product.vendor for product in map(product_of, models) if product is not None]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))

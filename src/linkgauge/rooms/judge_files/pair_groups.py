@@ -59,8 +59,8 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
-    """Splits by the first benchmark's figures if one of two groups is all pairs within sets: the
-    faster or, for staged copies, which cross shared links twice, the slower."""
+    """Finds nodes by the first benchmark's figures if one of two groups has all pairs within sets:
+    the faster, or of staged copies (which cross shared links twice) the slower."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):

@@ -103,7 +103,7 @@ def model_of(device: str) -> str | None:
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """By default the number of the usual server. None if the text contains anything else."""
+    """The number is by default the usual server's. None if the text contains anything else."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

@@ -132,7 +132,7 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """An address of the interface, else of the rank; for perftest IPv4. Raises BackendError."""
+        """An address of the interface or rank; IPv4 first for perftest. Raises BackendError."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()

@@ -67,7 +67,7 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Among the first N devices; N is the least number that is low, or a knee without a cause."""
+    """Pairs of the first N devices; N is the least that is low, or a knee without a cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -120,7 +120,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Low, perhaps low, or below without the startup where sizes are too small for a verdict."""
+    """Whether it is low or perhaps low or, without a verdict, below the bound without startup."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")

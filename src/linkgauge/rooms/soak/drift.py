@@ -21,7 +21,8 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Changes of at least `LEAST`, the worst first, with account of the number of cells."""
+    """Finds changes of at least `LEAST`, the worst first; many cells make false ones no
+    likelier."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

@@ -84,7 +84,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """For `host`, threads replace the device. Raises InputError for no device or engine."""
+    """For `host`, threads replace the device. Raises InputError without device or known engine."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):

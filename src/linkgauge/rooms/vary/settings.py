@@ -64,7 +64,7 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Combinations of first values first. Raises InputError, also if nothing varies."""
+    """Combinations of first values come first. Raises InputError, also if nothing varies."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:

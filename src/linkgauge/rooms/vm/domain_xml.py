@@ -236,7 +236,7 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Network adapters, too. A function that is `unassigned` does not reach the guest."""
+    """Includes network adapters. A function that is `unassigned` does not reach the guest."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):

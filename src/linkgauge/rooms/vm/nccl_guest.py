@@ -17,7 +17,7 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Bridges get made-up addresses. Raises InputError if the domain places no card."""
+    """Bridges get made-up addresses. Raises InputError if the domain does not place a card."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}

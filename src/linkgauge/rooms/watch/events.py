@@ -250,7 +250,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """In percent. A small share has only one digit: `0.00009%`."""
+    """Formats percent. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -227,7 +227,7 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """Exit code 3: a cell cannot be measured now; 1: a loss or a failure; 4: nothing."""
+        """Exits with 3 if a cell cannot be measured now, 1 for a loss or failure, 4 for none."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))

@@ -157,7 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Graphs run in order and share memory. torch's stream may be another device's."""
+        """Graphs share memory, as they run in order. torch's stream may be another device's."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)

@@ -132,8 +132,7 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Starts the ranks after rank 0. Raises Unsupported if there are not `size` devices or
-    ranks."""
+    """Starts ranks after rank 0. Raises Unsupported without `size` devices or as many ranks."""
     launched = joined()
     if launched is not None:
         if launched.size != size:

@@ -266,7 +266,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """4 if nothing was measured; 3 without all lines, which readers expect."""
+        """Returns 4 if nothing was measured, 3 if a line is missing, else the run's."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -323,7 +323,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """The ranks' average, or with `-a` rank 0, the fastest or the slowest."""
+        """Returns the ranks' average or, as `-a` asks, rank 0, the least or the most."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

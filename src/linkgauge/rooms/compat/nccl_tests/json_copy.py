@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Numbers the name if the file exists. Reports and returns None if it cannot be created."""
+    """Adds a number to the name of an existing file. Returns None if it cannot create one."""
     tried, number = asked, 0
     while True:
         try:

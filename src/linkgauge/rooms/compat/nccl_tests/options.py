@@ -114,7 +114,7 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes in bytes; None for all numbers or reductions. `policy`, `memory` do nothing."""
+    """Sizes are in bytes; None means all of a kind. `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1

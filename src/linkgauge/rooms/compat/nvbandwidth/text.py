@@ -17,7 +17,7 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """`index` is on its host, `name` has the PCI address, `process` is None if there is one."""
+    """`index` is on its host; `name` has the PCI address; `process` is None for one process."""
 
     index: int
     name: str

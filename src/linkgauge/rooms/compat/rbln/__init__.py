@@ -320,6 +320,5 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _repeated(value: int) -> int:
-    """The 64-bit word of memory filled with a pattern of one, four or eight bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

@@ -11,7 +11,7 @@ from ..scan import TextScan
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """No bound is known of a CPU that writes to a GPU, a driver's copies, or storage."""
+    """Nothing is expected: a CPU writes to a GPU, a driver copies freely, or an end is storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 

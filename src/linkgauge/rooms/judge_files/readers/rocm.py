@@ -31,7 +31,7 @@ _DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
-    """CPUs come before GPUs. Bidirectional figures are sums, local ones of reads and writes."""
+    """CPUs are numbered first. Bidirectional figures are sums, local ones count twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
@@ -189,7 +189,7 @@ def _matrix(
 
 
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ReportedFigure]:
-    """Each pair's rate while all copy, and the total by the CPU's clock, or nothing."""
+    """Yields the total by the CPU's clock and each pair's rate; nothing if one is missing."""
     rates, total, count = list[float](), 0.0, 0
     for number, line in enumerate(seen.lines[start : start + 199], start):
         words = words_of(line)

@@ -80,7 +80,6 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def taken(self) -> frozenset[int]:
-        """The CPUs to which vCPUs of other running domains are pinned singly."""
         pins = (pin for other in self.others for pin in other.vcpus.values())
         return frozenset(pin[0] for pin in pins if len(pin) == 1)
 
@@ -184,14 +183,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """In the order of QEMU's firmware: vCPUs there at the start, then others."""
+        """Linux numbers CPUs as QEMU's firmware: vCPUs there at the start come first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """Without those for a device of their own (generic initiators)."""
+        """Leaves out cells for a device of their own (generic initiators)."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))

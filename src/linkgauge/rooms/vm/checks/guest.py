@@ -232,7 +232,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """By address on the host. Devices whose place the domain leaves open are left out."""
+    """Returns functions by the host's address. Devices whose place is open are left out."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:

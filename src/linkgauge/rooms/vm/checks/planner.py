@@ -34,8 +34,8 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """`emulator` has all other threads, `nodes` the host's of each cell (0 without cells; empty:
-    memory stays). `page_size` is in bytes; None keeps the pages."""
+    """`emulator` are the CPUs of all other threads, `nodes` the host's nodes of each cell (0
+    without cells; empty: memory stays). `page_size` is in bytes; None keeps the pages."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -141,7 +141,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """`threads` of a core go to a guest's core; `spared` cores of a node are left over."""
+    """A guest's core gets `threads` of a core. `spared` cores of a node are left over."""
 
     threads: int
     whole: bool
@@ -224,7 +224,7 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Keeps the domain's own if as many as nodes, else shares evenly. None if none fit."""
+        """Keeps the domain's own if as many as nodes, else shares evenly. None if nothing fits."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]

@@ -116,7 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Also returns the most vCPUs. As in QEMU 6.2, cores are completed first, then sockets."""
+    """Also returns the most vCPUs. As in QEMU from 6.2 on, cores come first, then sockets."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
