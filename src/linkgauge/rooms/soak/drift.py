@@ -21,8 +21,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Finds changes of at least `LEAST`, the worst first; many cells make false ones no
-    likelier."""
+    """Finds changes of at least `LEAST`, the worst first, corrected for the number of cells."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]
