@@ -1,6 +1,4 @@
-"""Optional features (rooms), each in its own folder. A room imports only public names of the core,
-and nothing from another room, so each room can be read alone. `ROOMS` lists what each adds, so that
-a command loads only the rooms that it uses."""
+"""Optional features (rooms), one folder each. Rooms do not import each other."""
 
 from __future__ import annotations
 
@@ -13,8 +11,6 @@ __all__ = ["Room"]
 
 
 def _room(name: str, **adds: Mapping[str, str] | tuple[str, ...]) -> Room:
-    """Returns the room in the folder `name`. The places of its code are relative to the folder."""
-
     def placed(place: str) -> str:
         return f"{__name__}.{name}{'' if place.startswith(':') else '.'}{place}"
 

@@ -1,6 +1,4 @@
-"""Defines the AI workloads on the devices that torch supports. Models have random weights, so
-nothing is downloaded. No profile contains these workloads, because they need torch and take
-minutes."""
+"""Defines AI workloads with random weights. No profile has them: they need torch and minutes."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """The default sizes for a kind of device. `numbers` are its number types. The first type is
-    measured with all `batches` and `prompts`, the other types with the `few` batches."""
+    """The first of `numbers` has all `batches` and `prompts`; the others `few` and one prompt."""
 
     model: ModelName
     trained: ModelName
@@ -55,8 +52,6 @@ class WorkloadRow(OnDevices, frozen=True):
 
 
 class _Asked(NamedTuple):
-    """What is asked of a device. Rows begin with its `name`, which is empty if there is one."""
-
     device: Device
     name: str
     choice: WorkloadChoice
@@ -71,8 +66,6 @@ class _Asked(NamedTuple):
         return self.choice.prompts or self.scale.prompts
 
     def cell(self, row: str, column: object, report: Report = Report.RATE, **own: object) -> Cell:
-        """Returns a cell with the choices that apply to every kind of workload. `own` are the
-        values of its kind."""
         choice = self.choice
         common = {
             "model": choice.model or self.scale.model, "numbers": self.numbers[0],
@@ -84,7 +77,6 @@ class _Asked(NamedTuple):
 
 
 def _on_each(fabric: DeviceSet) -> tuple[_Asked, ...]:
-    """Returns what is asked of each device. The CPU is included only if there is no other."""
     chosen = tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
     return tuple(
         _Asked(
@@ -98,8 +90,6 @@ def _on_each(fabric: DeviceSet) -> tuple[_Asked, ...]:
 
 
 def _inference(fabric: DeviceSet) -> Iterator[Cell]:
-    """The first number type has all prompts and batches, and the other types have few. The user's
-    choice replaces the defaults."""
     for asked in _on_each(fabric):
         choice, scale = asked.choice, asked.scale
         for numbers in asked.numbers:

@@ -1,5 +1,4 @@
-"""The command `linkgauge ai`: measures inference, training steps and pipelines, and finds the part
-of the machine that limits each."""
+"""The command `linkgauge ai`."""
 
 from __future__ import annotations
 
@@ -158,7 +157,6 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """Serving and a server's address go together."""
     from msgspec.structs import replace
 
     from linkgauge.model.operations.workload import Server
@@ -214,8 +212,6 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """Returns the choice with the launcher's number of ranks, and whether this process measures. If
-    it does not, this call takes part in the training steps until they end."""
     import os
 
     from msgspec.structs import replace

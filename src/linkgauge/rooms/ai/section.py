@@ -1,5 +1,4 @@
-"""Reports the bottleneck of AI workloads, with advice. The bottleneck is the part of the machine
-that limits the workload. Its rate in the workload is compared with its rate when it works alone."""
+"""Reports the bottleneck of AI workloads (the part that limits each), with advice."""
 
 from __future__ import annotations
 
@@ -60,8 +59,6 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
-    """The bottleneck of each row, with advice. If `detailed`, each cell, too, and the software
-    used."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))

@@ -1,5 +1,4 @@
-"""The command `linkgauge capture`: saves everything that linkgauge reads of a machine in one
-file."""
+"""The command `linkgauge capture`."""
 
 from __future__ import annotations
 

@@ -54,9 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """The links of each device, host memory, a collective, and as many pairs as `seconds` allow.
-    The pairs change from minute to minute, so that repeated checks cover all; on a simulated
-    machine they stay. Raises InputError if a named backend or device is absent."""
+    """Takes other pairs of devices each minute (the same on a simulated machine), so that repeated
+    checks cover all. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -136,15 +135,12 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An error that occurred before anything was measured."""
-
     error: str
     is_busy: bool = False
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """`missing` are planned cells without a result. `doing` was cut off, after so many seconds.
-    `error` came before the first cell."""
+    """`missing` are planned cells without a result; `doing` was cut off after so many seconds."""
 
     seconds: float
     run: Run | None = None
@@ -171,8 +167,7 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Until the deadline, or `KeyboardInterrupt`. The output of the measuring process is kept in
-    `folder`."""
+    """Ends at the deadline or KeyboardInterrupt. Keeps the process's output in `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None

@@ -1,5 +1,4 @@
-"""The command `linkgauge check`: finds out within a given time whether this node is fit for
-work."""
+"""The command `linkgauge check`."""
 
 from __future__ import annotations
 
@@ -83,8 +82,7 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """The time is counted from `began`, of the monotonic clock. `say` takes messages for people
-    (None: to stderr), `now` what is done at the moment. Raises InputError."""
+    """Takes the time from `began` (monotonic). `say` gets messages. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -118,7 +116,6 @@ def checked(
 
 
 def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:
-    """No node could be like such a baseline. The message has the commands that make one."""
     from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.judge.compare.likeness import settings_facts
     from linkgauge.report.blocks import said
@@ -148,7 +145,6 @@ def time_of(asked: CheckOptions) -> float:
 
 
 def _reserve(seconds: float) -> float:
-    """Returns the seconds kept for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 

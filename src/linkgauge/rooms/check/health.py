@@ -43,8 +43,7 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` are the cells that are worse than in the baseline, `unlike` what differs from its
-    machine, `devices` how many accelerators are there and wanted."""
+    """`lost` cells are worse than the baseline's; `devices` are how many are there and wanted."""
 
     reason: Reason
     bounded: Bounded
@@ -60,14 +59,13 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """The verdict on the node in the words for runs: that of the run where it decides."""
+        """Returns the run's verdict, or fail where the reason is not one of the run's own."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word
 
     @property
     def message(self) -> str:
-        """The worst problem in one line. For a healthy node, a summary of what was measured."""
         text = " ".join(printable(_cause(self)).split())[:MOST_MESSAGE]
         return f"{text} SIMULATED" if self.run is not None and self.run.simulated else text
 
@@ -82,8 +80,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """A cell that takes more than `timeout` seconds counts as hanging. The result has the worst
-    reason."""
+    """A cell that takes more than `timeout` seconds counts as hanging."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -190,7 +187,6 @@ class HealthResult(msgspec.Struct, frozen=True):
 
 
 def condition_document(checked: HealthResult) -> str:
-    """Returns the document of a check: the verdict, and the node condition as a whole."""
     health, document = checked.health, {"schema": SCHEMA, "condition": condition_of(checked)}
     findings = health.outcome.findings if health.outcome is not None else ()
     lost = health.outcome.undetectable if health.outcome is not None else ()
@@ -253,7 +249,6 @@ def _cause(health: Health) -> str:
 
 
 def _worst_read(run: Run) -> Iterator[str]:
-    """Yields the lowest share of what is expected, and the highest temperature."""
     shares = [
         (low.share, spoken(result, cell))
         for result, cell in cells_of(run.results)

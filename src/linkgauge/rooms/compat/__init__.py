@@ -1,2 +1,1 @@
-"""Offers linkgauge's measurements with the command lines and output of other tools. Each tool has a
-file, or a folder of its name."""
+"""Offers linkgauge's measurements with the command lines and output of other tools."""

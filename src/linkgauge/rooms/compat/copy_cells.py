@@ -31,9 +31,8 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path of a copy from one memory to another. None stands for host memory of the kind `kind`,
-    on the node near the device. A copy between two devices is carried out by the source, or with
-    `reads` by the destination."""
+    """None stands for host memory of the kind `kind`, on the node near the device. The source
+    device copies, or with `reads` the destination."""
 
     source: Device | None
     destination: Device | None
@@ -42,7 +41,6 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """The direction of the path: H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
@@ -54,7 +52,6 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
-    """Returns a pointer chase by `reader` through the memory of another device."""
     return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
@@ -62,8 +59,6 @@ INTERRUPTED = "interrupted"
 
 
 class Meter:
-    """Measures one benchmark after the other, and remembers the worst exit code."""
-
     def __init__(self, context: Context) -> None:
         self.context = context
         self._tool = context.tool
@@ -80,9 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Prints errors and notes on stderr. `size` in bytes replaces that of the settings. It is a
-        failure if all cells are skipped, unless `optional`. `figure` is what cells report; by
-        default, a rate or a latency. After Ctrl-C, all further cells are skipped."""
+        """Prints errors and notes on stderr. Fails if all cells are skipped, unless `optional`. By
+        default, cells report a rate or a latency. After Ctrl-C, further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
@@ -106,7 +100,6 @@ class Meter:
     def _measure(
         self, benchmark: Benchmark, size: int | None, optional: bool
     ) -> dict[str, CellResult]:
-        """Returns cells by their columns."""
         if 130 in self._codes:
             return {}
         sizes = None if size is None else (size,)
@@ -126,7 +119,6 @@ class Meter:
         return {cell.column: cell for cell in cells}
 
     def report(self, line: str) -> None:
-        """Prints each distinct line once on stderr."""
         if line not in self._reported:
             self._reported.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)

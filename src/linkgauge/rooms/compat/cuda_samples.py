@@ -1,7 +1,6 @@
-"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities): copies of each size between
-host and device, a hundred times. As there, a copy within a device counts the bytes read and
-written, and `--device=all` adds up the rates of single devices. The device's own clock times copies
-if it has one, even with `--cputiming`."""
+"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities). As there, a copy within a
+device counts bytes read and written, and `--device=all` adds up single devices' rates. The device's
+own clock times copies if it has one, even with `--cputiming`."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ Options:
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. `device` is an index, or None for all devices.
-    `memory` is the kind of host memory in linkgauge's notation."""
+    """`device` is None for all. `memory` is a kind of host memory in linkgauge's notation."""
 
     sizes: Sequence[int]
     mode: str
@@ -106,8 +104,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
-    number of dashes. Raises UsageError for other options, and for a wrong value."""
+    """Reads `name`, `-name`, `--NAME` and `--name=value`. Raises UsageError."""
     known = {flag.lower(): flag for option in options for flag in option.flags}
     words = []
     for argument in arguments:
@@ -138,7 +135,6 @@ def _options(given: Mapping[str, Any]) -> SampleOptions:
 
 
 def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
-    """Returns the sizes of a mode; `bounds` are the first, the last and the step of a range."""
     if bounds:
         first, last, step = bounds
         return range(first, last + 1, step)
@@ -146,7 +142,7 @@ def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
 
 
 def _shmoo() -> Iterator[int]:
-    """Yields the sizes of the shmoo mode. As in the sample, the last size is above 64 MB."""
+    """As in the sample, the last size is above 64 MB."""
     size = 0
     while size <= _LARGEST:
         size += next(step for below, step in _SHMOO if size < below)
@@ -181,8 +177,6 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """Returns the device with this index in a list, or all devices if `index` is None. Raises
-    UsageError if there is no such device."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -196,7 +190,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     meter: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """Returns the sum of the rates of all devices in GB/s. None if any device has no rate."""
+    """Returns GB/s, of all devices together. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = meter.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

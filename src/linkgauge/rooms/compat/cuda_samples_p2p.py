@@ -1,7 +1,6 @@
-"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). With P2P disabled,
-CUDA's driver carries out copies, in a process that never opens peer access; other backends stage
-them in host memory, on the source's node: bandwidth with both legs at the same time, latency with
-one after the other. The CPU latency is the time in which the host enqueues; nan if not reported."""
+"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). Without P2P, CUDA's
+driver copies in a process without peer access; other backends stage copies on the source's node.
+The CPU latency is the time in which the host enqueues."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """The second meter has no peer access between devices: another one if CUDA's driver carries out
-    such copies, else the same one."""
+    """The second meter has no peer access on CUDA; elsewhere it is the first."""
     with ExitStack() as held:
         closed = meter = held.enter_context(metered(where, settings, tells=tells))
         if meter.context.backend == "cuda" and len(meter.context.devices) > 1:
@@ -83,7 +81,6 @@ def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
     """Returns the pairs of devices that have peer access."""
 
     def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """Returns the rate in GB/s of each cell's copies without peer access."""
         if closed is not meter:
             copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
             return _rates(closed, copies)
@@ -120,8 +117,6 @@ def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) ->
 def _latencies(
     meter: Meter, closed: Meter, engine: EngineKind, reads: bool, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices: the times of devices, and the times in which the
-    host enqueues."""
     devices = meter.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -149,8 +144,6 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """Prints a matrix of rates, or two matrices of times. The first has the devices' times, the
-    second the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -158,15 +151,12 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """Returns a copy by the row's device. It copies to the column's device or, with `reads`, from
-    it."""
+    """The row's device copies to the column's device or, with `reads`, from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Returns both parts of a copy through host memory near its source: to the host, and from
-    there."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -179,8 +169,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
-    rate is nan after an error. Pairs that cannot be measured are left out."""
+    """Returns GB/s of all copies of a cell together; nan after an error. Leaves out skips."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -190,14 +179,13 @@ def _rates(
 
 
 def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds of each copy. The value is nan after an error."""
+    """Returns microseconds; nan after an error."""
     rates = _rates(meter, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
-    report them."""
+    """Returns microseconds; empty if the backend does not report them."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

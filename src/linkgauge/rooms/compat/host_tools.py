@@ -1,6 +1,5 @@
-"""Runs STREAM 5.10 (stream.c) and `sysbench cpu run` of sysbench 1.0.20 (src/sysbench.c). No single
-event of sysbench is timed, so the least and the largest are N/A, and percentiles are off as with
-`--percentile=0`."""
+"""STREAM 5.10 (stream.c) and `sysbench cpu run` 1.0.20 (src/sysbench.c). No single event of
+sysbench is timed, so min and max are N/A, and percentiles are off, as with `--percentile=0`."""
 
 from __future__ import annotations
 
@@ -33,8 +32,6 @@ Work = Callable[[Node, int], Transfer]
 def _measured(
     where: Where, settings: Settings, count: int | None, works: Mapping[Any, Work]
 ) -> tuple[list[CellResult], int, int]:
-    """Returns the results, the number of threads, and the exit code. Raises UsageError if there are
-    too few CPUs."""
     with opened(replace(where, backend="host"), settings) as context:
         nodes = [node for node in context.machine.host.nodes if node.cpus]
         most = sum(len(node.cpus) for node in nodes)
@@ -133,7 +130,6 @@ def _stream_line(cell: CellResult, seconds: Sequence[float]) -> str:
 
 
 def _validation(cells: Sequence[CellResult]) -> Iterator[str]:
-    """Nothing is known of kernels that were not measured."""
     for cell in cells:
         if cell.status == "fail":
             array = _ARRAYS[ARRAYS[cell.does.name].kind]

@@ -1,5 +1,4 @@
-"""Defines the tools of the NVLink and RISC-V test suite. The tools have the same options and the
-same table format."""
+"""The tools of the NVLink and RISC-V test suite, with the same options and table format."""
 
 from __future__ import annotations
 
@@ -25,7 +24,6 @@ from .copy_cells import CopyPath, metered, shown
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """`size` and `copies` are help texts."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", parse_size),
         ToolOption("--iter COUNT", copies, whole, least=1, most=1_000_000),
@@ -36,13 +34,11 @@ def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
 def _given(
     parser: Parser, arguments: Sequence[str], size: int, iterations: int
 ) -> tuple[int, int, str | None]:
-    """Returns the bytes of a copy, the number of copies, and the file (None: stdout)."""
     given = {"size": size, "iter": iterations, "out": None} | parser.given(arguments)
     return given["size"], given["iter"], given["out"]
 
 
 def _file(written: str) -> str | None:
-    """`-` is stdout."""
     if not written:
         raise ValueError("give the name of a file")
     return None if written == "-" else written
@@ -56,8 +52,7 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 def write_table(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Replaces the content of the file by a table, and returns a line that says so. Without rows,
-    leaves the file as it is. Raises ResultsError if the file cannot be written."""
+    """Without rows, leaves the file as it is. Raises ResultsError."""
     rows, in_file = list(rows), stream is not sys.stdout
     if in_file and not rows:
         return ()
@@ -73,9 +68,7 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens the file `out`, or stdout if it is None, before anything is measured. The old content
-    stays until a table is written. A new file is removed if no table was written. Raises InputError
-    if the file cannot be opened."""
+    """None is stdout. Removes a new file to which no table is written. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -183,8 +176,6 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """Returns the path from the first device to the second. If there is only one device, the path
-    leads from the host to this device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -196,7 +187,6 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """A percentile that needs more samples is N/A."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

@@ -1,6 +1,4 @@
-"""Runs sailbandwidth, PPU's adaptation of nvbandwidth, v2.1.0: `linkgauge as sailbandwidth`.
-
-Source: "PCCL: sailbandwidth user guide (v2.1)"."""
+"""PPU's sailbandwidth v2.1.0. Source: "PCCL: sailbandwidth user guide (v2.1)"."""
 
 from __future__ import annotations
 

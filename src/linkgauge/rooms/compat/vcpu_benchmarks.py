@@ -1,5 +1,4 @@
-"""Runs the tools of the vCPU benchmark suite. Its setup script installs what is missing; linkgauge
-changes nothing, and prints the commands for root instead."""
+"""The tools of the vCPU benchmark suite. Setup changes nothing: it prints commands for root."""
 
 from __future__ import annotations
 
@@ -52,9 +51,7 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """What the benchmarks use. `state` is `optional` if it is missing, but not necessary, and
-    `none` if nothing is to be installed. To install it, root installs `packages` and runs the
-    commands `root`, and the user runs the commands `own`."""
+    """Root installs `packages` and runs `root`; the user runs `own`. `none` needs nothing."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]
@@ -78,7 +75,6 @@ def run_setup(arguments: Sequence[str], where: Where) -> int:
 
 
 def has_nccl() -> bool:
-    """Whether NCCL is installed, as a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
@@ -86,7 +82,6 @@ def has_nccl() -> bool:
 
 
 def needs_of(machine: Machine, manager: Manager | None) -> Iterator[NeededTool]:
-    """Yields what the benchmarks use, in the order of use."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),
@@ -134,7 +129,6 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """Returns the vendors of those GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci

@@ -1,7 +1,5 @@
-"""Fits the rates of a described machine to figures of a run.
-
-The best figure over a link is the link's own: a slow part elsewhere slows the others. What several
-copies at once reach less than each alone becomes a link that they share at the node."""
+"""Fits a described machine's rates to a run's figures. The best figure over a link is the link's
+own rate. Copies at once that reach less than each alone get a link that they share at the node."""
 
 from __future__ import annotations
 
@@ -36,7 +34,6 @@ _Copies = dict[tuple[str, Access, bool], list[float]]
 
 
 def fit(structure: Tree, figures: Sequence[Figure]) -> Tree:
-    """Returns the description with what the figures show, known for all kinds of these."""
     tree: Tree = yaml.safe_load(yaml.safe_dump(structure))
     tree["known"] = list(dict.fromkeys(one.known_by for one in figures))
     _Links(tree, figures).fit()
@@ -115,7 +112,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """What was not measured is as the other access, and takes nothing the other way."""
+        """An unmeasured access counts as the other one, an unmeasured reverse as 0."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -138,7 +135,6 @@ class _Links:
         }
 
     def _share(self) -> None:
-        """Copies of all at once that reach less than each alone share a link at each node."""
         limits = {
             key: _middle(some)
             for key, some in self._beside.items()
@@ -192,7 +188,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
-    """What copies of few bytes take longer than the bytes do."""
+    """Startup is the time of small copies beyond that of their bytes."""
     copies = [one for one in figures if one.engine.kind == "ce"
               and one.cell.operation in ("timed-copy", "copy-ping-pong")]  # fmt: skip
     fields = "startup", "write_startup", "peer_startup"
@@ -256,7 +252,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """The smallest calls tell how long a call starts, large ones the share of the links."""
+    """The smallest calls show a call's startup, large ones the efficiency of the links."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return
@@ -278,7 +274,7 @@ def _ratio(tree: Tree, figures: Sequence[Figure]) -> float:
 
 
 def _middle(values: Iterable[float]) -> float:
-    """The geometric mean of the least and the greatest value, nearest to both; 1 without any."""
+    """The geometric mean of the least and the greatest value; 1 without any."""
     known = list(values) or [1.0]
     return math.sqrt(min(known) * max(known))
 

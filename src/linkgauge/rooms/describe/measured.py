@@ -1,5 +1,4 @@
-"""Describes a machine by the figures of a run. `fitting.py` gives its parts their rates. A
-simulation then shows which kinds of figures come out as they were measured; others are unknown."""
+"""Describes a machine by a run's figures; kinds that its simulation misses are unknown."""
 
 from __future__ import annotations
 

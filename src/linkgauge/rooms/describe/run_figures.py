@@ -59,7 +59,6 @@ class Figure(NamedTuple):
 
 
 def figures_of(run: Run) -> list[Figure]:
-    """Returns the figures of the host and of the devices that the description numbers."""
     found = ([one for one in some if not one.is_cpu] for some in run.machine.devices.values())
     cards = next(filter(None, found), [])
     numbers = {card.memory: number for number, card in enumerate(cards)}
@@ -83,7 +82,7 @@ def figures_of(run: Run) -> list[Figure]:
 
 
 def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
-    """Returns what the described machine reaches without noise; null if it refuses."""
+    """Returns what the described machine reaches without noise; None if it refuses."""
     quiet = {name: value for name, value in tree.items() if not name.startswith("noise")}
     simulation = Simulation("described", yaml.safe_dump(quiet | {"noise": 0}))
     settings = Settings((1,), samples=1, verify=False, simulation=simulation)
@@ -110,8 +109,7 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the middle figure's standard deviations by kind of path. What another run varies is
-    known from recorded runs (model/recorded.py)."""
+    """Returns standard deviations by kind of path; that between runs is a recorded one."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

@@ -1,4 +1,4 @@
-"""The machine of a kept run. Its parts are described by what tells of machines in texts."""
+"""Describes the machine of a kept run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns name and YAML of a kept run's machine, by path or label. A label that names a
-    product, or this machine, is left to these."""
+    """Returns name and YAML of a run's machine; None for texts that name another machine."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None
@@ -39,6 +38,5 @@ def described_by(path: Path) -> Measured:
 
 
 def _parts(text: str) -> str | None:
-    """Returns the YAML of the parts that a value of `--machine` names, without measured rates."""
     made: tuple[str, str] | None = loaded(named("machines")["texts"])(text)
     return made[1] if made is not None else None

@@ -64,7 +64,6 @@ def expect(asked: ExpectOptions) -> int:
 
 
 def expected(asked: ExpectOptions) -> ExpectedMachine:
-    """Returns what the machine that the options name should reach. Raises InputError."""
     from .expecting import expectations_of
 
     what = asked.what or ("mine" if asked.change else None)

@@ -112,8 +112,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Returns what a described machine, or else this machine, should reach. Measures nothing.
-    Raises InputError."""
+    """Takes the described machine, or else this one, without measuring. Raises InputError."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:

@@ -16,8 +16,7 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell is of the first host alone, or one copy between it and another host. `away`
-    are the devices of all other hosts."""
+    """Whether a cell is of the first host alone, or one copy between it and one of `away`."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
@@ -27,9 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """Returns the limits of a collective over several hosts, with as many devices `each`, whose own
-    limits are those of one host. Returns None for a collective without a known way, and an
-    unknown limit if nothing is known of their adapters."""
+    """`own` are the limits of one host. None for a collective without a known algorithm."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")
@@ -38,7 +35,6 @@ def over_hosts(
 
 
 def machine_of(row: Healthy) -> str:
-    """Returns the machine of published figures as `--machine` takes it."""
     if row.hosts == 1:
         return row.machine
     return f"{row.hosts} x {row.machine} + {row.adapters}"

@@ -1,5 +1,4 @@
-"""Shows what a machine should reach: a line for each benchmark, collectives by number of devices,
-and the arithmetic."""
+"""Shows what a machine should reach, with the arithmetic."""
 
 from __future__ import annotations
 
@@ -43,7 +42,6 @@ def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequ
 
 
 def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
-    """Collectives that should reach the same share a row."""
     counts = sorted({(one.hosts, one.devices) for one in expected.collectives})
     bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
     for one in expected.collectives:
@@ -67,7 +65,6 @@ def _counted(hosts: int, devices: int) -> str:
 
 
 def _published(one: ExpectedBusbw) -> str:
-    """Returns the figure of the largest call of each source."""
     largest = ((*[*each.reached.items()][-1], each) for each in one.published)
     said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
             for size, rate, each in largest)  # fmt: skip

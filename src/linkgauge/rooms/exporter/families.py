@@ -38,7 +38,6 @@ class Families:
     def add(
         self, name: str, help: str, value: float | None, labels: Labels, kind: str = "Gauge"
     ) -> None:
-        """`help` and the names of the labels are those of the family."""
         if value is None:
             return
         if name not in self._found:
@@ -47,14 +46,12 @@ class Families:
         self._found[name].add_metric([*map(printable, labels.values())], float(value))
 
     def count(self, name: str, help: str, value: float | None, labels: Labels) -> None:
-        """The name of a counter's sample ends in `_total`."""
         self.add(name, help, value, labels, "Counter")
 
     def add_state(
         self, name: str, help: str, state: str, states: Iterable[str], labels: Labels, key: str
     ) -> None:
-        """Adds a sample for each state, which is the label `key`: 1 for the current one, 0 for the
-        others."""
+        """Adds a sample for each state, the label `key`: 1 for the current one, else 0."""
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
@@ -62,8 +59,7 @@ class Families:
         return [*self._found.values()]
 
     def text(self, *, is_open: bool = False) -> bytes:
-        """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
-        last line, END."""
+        """Returns text format 0.0.4 or, if `is_open`, OpenMetrics without its last line."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed(self.all()))
@@ -113,7 +109,6 @@ def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> 
 
 
 def _add_counters(families: Families, own: Labels, counted: NetworkCounters) -> None:
-    """Adds the counters of which it is known that they count faults or congestion."""
     what = "What the kernel and adapters counted of a network, by what such a counter counts."
     for name, value in counted.values.items():
         meaning = meaning_of(counted.source, name)
@@ -251,7 +246,6 @@ _HELP = {
 
 
 def of_results(results: Results) -> Families:
-    """Returns the metrics of results. Ages are not included, because they change all the time."""
     families = Families()
     for run in results.runs:
         _add_run(families, run)
@@ -280,7 +274,7 @@ def _add_figure(families: Families, run: PastRun, figure: Figure) -> None:
 
 
 def _ended(run: PastRun) -> float:
-    """Returns when a run ended, or began if it was interrupted, in seconds since 1970."""
+    """Returns seconds since 1970. An interrupted run counts as ended when it began."""
     return _seconds(run.finished or run.started) or 0.0
 
 
@@ -315,8 +309,7 @@ def _add_run(families: Families, run: PastRun) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the ages of the last runs: the time since each run ended. For an interrupted run, this
-    is the time since it began."""
+    """The time since each run ended; for an interrupted run, since it began."""
     for run in results.runs:
         age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
         families.add("last_run_age_seconds", what, age, _labels(run))

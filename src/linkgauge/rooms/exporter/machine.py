@@ -1,5 +1,4 @@
-"""Takes readings that may hang. A separate thread reads on request, and the last values are
-kept."""
+"""Takes readings that may hang, each in a thread, and keeps the last values."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """The last reading: `value` is None if too old, `age` in seconds, `stale` if a later reading
-    failed or hangs. `version` changes with the value."""
+    """`value` is None if too old, `age` in seconds; `stale` if a later reading failed or hangs."""
 
     value: T | None
     age: float | None
@@ -44,8 +42,7 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` at most once in `period` seconds, in a thread of its own, which alone hangs if a
-    call does. `say` receives each new failure."""
+    """Calls `read` at most once in `period` seconds, in a thread that may hang alone."""
 
     def __init__(
         self,
@@ -81,8 +78,7 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits until that moment of the monotonic clock, unless the reading took more than
-        `deadline` already."""
+        """Waits until that monotonic moment, unless the reading took `deadline` seconds."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))
@@ -135,8 +131,6 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """Each reader reads one part of the machine; more may be added later."""
-
     host: str
     simulated: bool
 

@@ -1,8 +1,5 @@
-"""Sends the exporter's metrics to an OpenTelemetry collector by OTLP.
-
-A metric has the name and the attributes of OpenTelemetry's semantic conventions for hardware
-(`hw.temperature`) where these know it. Any other one has its name for Prometheus without the unit,
-which stands in a field of its own: `linkgauge.cell_bandwidth` in `By/s`."""
+"""Sends the exporter's metrics by OTLP: in OpenTelemetry's conventions for hardware where these
+know them (`hw.temperature`), else as `linkgauge.cell_bandwidth`, with a unit (`By/s`)."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric of the conventions. `more` makes its own attributes of the labels, of which those in
-    `instead` are then left out."""
+    """`more` makes attributes of labels; those in `instead` are then left out."""
 
     name: str
     unit: str
@@ -69,8 +65,6 @@ _UNIT = re.compile(rf"_({'|'.join(_UNITS)})(_per_second)?")
 
 
 class Collector:
-    """Where the metrics are sent. `exporter` is one of the official library."""
-
     def __init__(self, exporter: Any, host: str) -> None:
         resources = needed(f"{_SDK}.resources", EXTRA)
         self._metrics = needed(f"{_SDK}.metrics.export", EXTRA)
@@ -81,7 +75,6 @@ class Collector:
         self._exporter, self._since = exporter, time.time_ns()
 
     def send(self, parts: Iterable[Families]) -> bool:
-        """Returns whether the collector took them."""
         sdk, found = self._metrics, dict[str, Any]()
         for family in (one for part in parts for one in part.all()):
             is_counter, now = family.type == "counter", time.time_ns()
@@ -104,7 +97,6 @@ class Collector:
 
 
 def _converted(family: Any) -> tuple[str, str, _Values]:
-    """Returns the name, the unit and the values of a metric."""
     short = family.name.removeprefix(PREFIX)
     samples: _Values = [(one.labels, one.value) for one in family.samples]
     if short == "gpu_up":
@@ -128,7 +120,6 @@ def _states(samples: _Values) -> Iterable[tuple[_Labels, float]]:
 
 
 def _hardware(labels: _Labels, instead: tuple[str, ...]) -> dict[str, str]:
-    """Returns the attributes that every metric of hardware has, with the other labels."""
     device = labels.get("device")
     kind = "gpu" if device else _TYPES.get(labels["kind"], labels["kind"])
     known = {
@@ -153,7 +144,6 @@ def exporter_to(url: str) -> Any:
 def send_all(
     page: MetricsPage, collector: Collector, every: float, deadlines: float, say: Say
 ) -> None:
-    """Sends the metrics every so many seconds, until the process is ended."""
     was_taken = True
     while True:
         taken = collector.send(page.families(deadlines))

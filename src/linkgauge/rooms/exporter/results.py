@@ -38,15 +38,12 @@ Shown = tuple[PastRun, Figure]
 
 
 class Results(NamedTuple):
-    """The latest run of each label on each host, and the latest figures of its cells."""
-
     runs: tuple[PastRun, ...] = ()
     figures: tuple[Shown, ...] = ()
 
 
 class Which(NamedTuple):
-    """`host`, `simulated` and `label` must match (None: any), and the run must have all
-    `benchmarks`."""
+    """`host`, `simulated`, `label` must match (None: any); the run has all `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -103,8 +100,6 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """Returns the state of the file and of its write-ahead log, to detect changes. Returns ()
-        if there is no file."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -146,14 +141,12 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key for the figures of a cell; the last figure is shown. A skipped cell has no
-    figure, and so comes first."""
+    """The last figure is shown. A skipped cell has none, and so comes first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the runs whose cells are shown. These are the latest run of each label, and earlier
-    runs after `since`, up to a limit of cells. `found` has the latest run first."""
+    """Takes each label's latest run, and earlier ones after `since`, up to a limit of cells."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -175,8 +168,6 @@ def _server_state(store: Store) -> tuple[object, ...]:
 
 
 class FromFolder:
-    """The folder is read again when a run is added or changes."""
-
     period = 5.0
 
     def __init__(self, folder: Path, which: Which, waivers: tuple[Waiver, ...] = ()) -> None:

@@ -1,5 +1,4 @@
-"""Serves the page that Prometheus reads (scrapes). Slow parts of the page are kept, so that a
-scrape only joins them."""
+"""Serves the page that Prometheus scrapes. Slow parts are kept; a scrape only joins them."""
 
 from __future__ import annotations
 
@@ -31,8 +30,6 @@ OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class PageForm(NamedTuple):
-    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
-
     is_open: bool = False
     packed: bool = False
 
@@ -45,7 +42,6 @@ PLAIN = PageForm()
 
 
 def form_for(accept: str, encoding: str) -> PageForm:
-    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
     choose = needed("prometheus_client.exposition", "exporter").choose_encoder
     kind = choose(accept)[1]
     is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
@@ -53,9 +49,6 @@ def form_for(accept: str, encoding: str) -> PageForm:
 
 
 class _Part:
-    """A part of the page, written once in each form that is asked for. Parts can be joined in every
-    form. `of` is what the part was made of."""
-
     def __init__(self, of: Any, make: Callable[[], Families]) -> None:
         self.of, self.make = of, make
         self._lock = Lock()
@@ -81,7 +74,7 @@ _NOTHING = _Part(Results(), Families)
 
 
 class MetricsPage:
-    """Parts are made again only after what they are made of has changed."""
+    """Makes a part again only after its source has changed."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine, self._source, self._lock = machine, results, Lock()
@@ -95,15 +88,13 @@ class MetricsPage:
         return self._of_results
 
     def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
-        """Waits at most `deadline` seconds in all for new readings. Others keep their last
-        values."""
+        """Waits at most `deadline` seconds in all; late readings keep their last values."""
         written, live, last = self._parts(deadline)
         own = last.text(is_open=form.is_open)
         own += END if form.is_open else b""
         return b"".join([written.text(form), live.text(form), _packed(own) if form.packed else own])
 
     def families(self, deadline: float = DEADLINE_SECONDS) -> tuple[Families, Families, Families]:
-        """Returns what the page shows, as values."""
         written, live, last = self._parts(deadline)
         return written.make(), live.make(), last
 
@@ -183,7 +174,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """Takes `127.0.0.1:9410`, `[::1]:9410`, or a bare port, which is for this machine only."""
+    """Reads `127.0.0.1:9410`, `[::1]:9410` or a port of this machine. Raises InputError."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")
@@ -191,8 +182,6 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """Each has the time since which it has waited for its request or its answer."""
-
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
         self._lock = Lock()
@@ -201,8 +190,6 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Registers a connection that is new or that got its answer. If there are too many
-        connections, ends the slowest one."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:

@@ -1,2 +1,1 @@
-"""Compares runs. Shows differences, makes a baseline of several runs, and fails if figures got
-worse (the gate)."""
+"""Compares runs, makes baselines of them, and fails if figures got worse (the gate)."""

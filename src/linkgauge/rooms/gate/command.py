@@ -1,5 +1,4 @@
-"""The commands `linkgauge gate`, `compare` and `baseline`: the gate fails if a run is worse than a
-baseline, which is made of several runs."""
+"""The commands `linkgauge gate`, `compare` and `baseline`."""
 
 from __future__ import annotations
 
@@ -131,9 +130,8 @@ def gate(asked: GateOptions) -> int:
 def held(
     asked: GateOptions, read: Callable[[], BaselineAndRuns], say: Say | None = None
 ) -> GateDocument:
-    """The gate's judgement, as the options say, of the runs that `read` gives after the options are
-    checked. Cells in doubt are measured again. `say` takes messages for people (None: they go to
-    stderr). Raises InputError for unlike runs."""
+    """Calls `read` after the options are checked. Measures cells in doubt again. `say` takes
+    messages for people (None: stderr). Raises InputError for unlike runs."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import apply, refuse_unmatched
@@ -184,8 +182,6 @@ def _measured_again(
     *,
     wait: bool,
 ) -> Iterator[Run]:
-    """Yields `times` new runs with these cells of the run at this path (None: it is not kept); each
-    new run is kept below `out`. Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
     from linkgauge.engine.controller import Observer
     from linkgauge.engine.kept.again import measure_again
     from linkgauge.judge.verdict import judge
@@ -260,8 +256,6 @@ def compare(asked: CompareOptions) -> int:
 def compared(
     asked: CompareOptions, given: Sequence[tuple[str, Sequence[RunFigures]]], say: Say | None = None
 ) -> RunComparison:
-    """The comparison, as the options say, of sides with their names. `say` takes messages for
-    people (None: they go to stderr)."""
     from linkgauge.judge.compare.run_comparison import compare_runs
     from linkgauge.judge.compare.side_tests import Sides
     from linkgauge.uses.earlier_runs import history_of

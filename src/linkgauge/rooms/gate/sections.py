@@ -1,4 +1,4 @@
-"""Formats comparisons of runs, verdicts of the gate and baselines, to be shown to people."""
+"""Shows comparisons of runs, verdicts of the gate, and baselines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ _CODES: dict[int, tuple[str, Tone]] = {
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -143,7 +142,6 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """Returns a table of one benchmark's cells."""
     first = cells[0]
     sizes = ends_of_sizes(cell.bytes for cell in cells)
     size = f"  {sizes}" if sizes else ""
@@ -177,7 +175,7 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`."""
+    """Formats `55.40 ±0.5%`, with the wider half of the interval."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -187,8 +185,7 @@ _Sides = Sequence[SideFigure | None]
 
 
 def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
-    """Formats the change of a figure. `~` means that the change may be noise. Parentheses mean that
-    the variation is unknown."""
+    """Formats a change; `~` means that it may be noise, parentheses that variation is unknown."""
     if found is not None:
         return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
@@ -196,7 +193,6 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides, better: Better) -> str:
-    """Returns whether a cell changed."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:

@@ -55,7 +55,7 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """Describes a loss in words: `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """Says `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -99,7 +99,6 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange, better: Better) -> str:
-    """Returns in words how many further runs a cell needs."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -108,15 +107,13 @@ def lacking(one: CellChange, better: Better) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """Returns the number of further runs in words: `3 more`. If both sides need further runs,
-    returns a number for each side."""
+    """Says `3 more`, or how many more on each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def p_value(p: float) -> str:
-    """Formats a p-value: `0.003`, `2e-05`, or `< 1e-99` below the range of floating-point
-    numbers."""
+    """Says `0.003`, `2e-05` or `< 1e-99`."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -140,12 +137,10 @@ _FAR = 3.0
 
 
 def comparison_json(one: RunComparison) -> str:
-    """Returns a comparison as JSON, in base units."""
     return json_document({"schema": "linkgauge.runs-compared/1", **msgspec.to_builtins(one)})
 
 
 def comparison_csv(one: RunComparison) -> str:
-    """Returns a comparison as CSV, with a line for each cell and side."""
     return csv_text((_COMPARED, *(row for cell in one.cells for row in _rows(one, cell))))
 
 
@@ -174,7 +169,6 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 
 def gate_json(gate: GateDocument) -> str:
-    """Returns a gate's verdict as JSON, in base units."""
     word = _WORDS.get(gate.code, "not judged")
     return judged_document(gate, word, gate.code, gate.findings)
 
@@ -194,8 +188,6 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 
 def gate_junit(gate: GateDocument) -> str:
-    """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
-    cell."""
     suites = Element("testsuites", name="linkgauge gate")
     for table, each in groupby(gate.cells, key=lambda one: one.cell.table):
         cells, (benchmark, backend, _) = list(each), table
@@ -213,10 +205,8 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each cell
-    that is inconclusive, to be measured again or far off a warning. All cells that are too noisy
-    share one warning. Source: docs.github.com, Workflow commands for GitHub Actions, setting an
-    error message."""
+    """Yields GitHub's workflow commands: an error for a failure, a warning for a doubtful cell.
+    Source: docs.github.com, Workflow commands for GitHub Actions."""
     for one in gate.of(*FAILURES, "inconclusive", "measure again", "far off"):
         level = "error" if one.verdict in FAILURES else "warning"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
@@ -225,16 +215,13 @@ def gate_annotations(gate: GateDocument) -> Iterator[str]:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """Formats a workflow command as @actions/core does. Colons and commas are escaped in
-    properties."""
     message = printable(message).replace("%", "%25")
     return f"::{level} title=linkgauge%3A {title}::{message}"
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """Returns a baseline as the content of limits.yml. The limit of a benchmark is the median of
-    its worst cell, reduced by an allowed loss. This loss is `least`, or the variation of the cell's
-    runs if that is larger."""
+    """Writes limits.yml. A benchmark's limit is its worst cell's median less `least`, or less the
+    variation of the cell's runs if that is larger."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:

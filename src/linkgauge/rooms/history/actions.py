@@ -37,8 +37,7 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Returns a time in microseconds since 1970. The text is a date, a time (UTC by default), or an
-    age such as `30d`. Raises InputError for any other text."""
+    """Returns microseconds since 1970 of a date, a time or an age (`30d`). Raises InputError."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -57,8 +56,6 @@ def _ago(hours: int) -> int:
 
 @contextmanager
 def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
-    """Opens the history, and yields it. Raises InputError if there is no history, or if the history
-    is turned off."""
     url = address(asked)
     if url is None:
         raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
@@ -71,7 +68,6 @@ LATEST = 20
 
 
 def show_list(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Shows the list of runs, with the oldest first."""
     from .trends import HistoryDocument
 
     _refuse_more("list", arguments)
@@ -132,8 +128,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Accepts the level of a run, of the latest one without a name or a folder. Raises InputError
-    if no whole run, or several, have this name."""
+    """Takes the latest without a name. Raises InputError unless one whole run has the name."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])
@@ -158,8 +153,7 @@ def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> in
 
 
 def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Adds runs below these folders to the history, unless it has them. Returns exit code 3 if any
-    run could not be read."""
+    """Adds or renews runs below folders. Returns 3 if any could not be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.judge.outcome import outcome_of
@@ -204,8 +198,7 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Deletes old runs from the history with --yes, else only lists them. The folders of runs stay
-    as they are."""
+    """Deletes with --yes, else only lists. The folders of runs stay."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 
@@ -234,7 +227,6 @@ def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int
 
 
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
-    """Returns the runs to delete. `found` has the latest run first."""
     if keep.isascii() and keep.isdecimal():
         by_machine = grouped((run.machine, run) for run in found)
         old = {run.number for runs in by_machine.values() for run in runs[int(keep) :]}

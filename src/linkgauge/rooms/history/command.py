@@ -1,5 +1,4 @@
-"""The command `linkgauge history`: shows the kept runs and trends of figures, and maintains the
-history."""
+"""The command `linkgauge history`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shows the trends of a benchmark's cells over the runs of a machine: where figures changed, and
-what changed in the machine at the same time."""
+"""Shows trends of a benchmark's cells: where figures changed, and the machine with them."""
 
 from __future__ import annotations
 
@@ -98,8 +97,6 @@ def _figure(value: float, unit: str) -> Entry:
 
 
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
-    """Returns the name of a cell: its place, and whatever else distinguishes it from the other
-    cells."""
     name = str(cell.place)
     if len({one.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
@@ -135,7 +132,6 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """Returns the trends as CSV, with a line for each run and cell."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -201,8 +197,7 @@ def _near(path: str) -> str:
 
 
 def _history_cells(run: PastRun) -> str:
-    """Returns how many cells of a run passed: `120 of 120 cells passed`, `118 of 120 cells passed,
-    3 low`."""
+    """Says `120 of 120 cells passed`, `118 of 120 cells passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
@@ -219,7 +214,6 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """Returns the runs as CSV, with a line for each run."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

@@ -39,8 +39,7 @@ from .products import product_of
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """Returns the described machine with what texts and products tell, and no more of a
-    simulation."""
+    """Takes what texts and products tell, and nothing else of a simulation."""
     made = SimBackend(parts_of(described.description))
     host, seen, reported = made.host(), made.look(), described.facts
     dimms = tuple(one for one in reported.dimms if one.width)
@@ -77,7 +76,7 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """Returns the machine with its accelerators as ranks of equal hosts, numbered host by host."""
+    """The accelerators become ranks of equal hosts, numbered host by host."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
     devices, each = list[Device](), list[Rank]()
     for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
@@ -98,8 +97,7 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 def _reported_functions(
     found: Sequence[PciFunction], reported: Facts, *, from_texts: bool
 ) -> Iterator[PciFunction]:
-    """Yields the PCI functions as texts tell them. A bridge without an address there has a made-up
-    name, and no known link; no text tells a target speed. A description tells both."""
+    """A bridge without an address in texts has a made-up name and no known link."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -126,7 +124,6 @@ def _reported_functions(
 
 
 def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Adapter]:
-    """Yields the adapters that a library uses or texts list, with the rate that texts tell."""
     rates = {nic.pci: nic.rate for nic in reported.nics.values()}
     speed = reported.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
@@ -139,8 +136,7 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Ad
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Returns what texts and products tell. Copies that its engines make slower than its memory are
-    compared with their peers: the memory's rate is null."""
+    """Where engines copy slower than memory, peers are compared: the memory's rate is None."""
     table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
@@ -153,8 +149,7 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 def results_of(
     reported: Iterable[ReportedFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
-    """Returns the results, how many figures are in their cells, and failures that became no
-    cell."""
+    """Returns the results, how many figures are in cells, and failures without a cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
     tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in reported)
@@ -239,7 +234,6 @@ def _own_cells(reported: Iterable[ReportedFigure], devices: Sequence[Device]) ->
 
 
 def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> CellResult:
-    """Each of several figures is a sample."""
     size, better = table.size or 1, table.unit.better
     said = tuple(dict.fromkeys(one.failure for one in reported if one.failure))
     failed = _worst_of(said) if said else None

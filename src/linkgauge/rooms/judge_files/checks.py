@@ -47,8 +47,6 @@ _LOOK = (
 
 
 class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting in settings.yml: values (regular expressions) that cost bandwidth, and where."""
-
     name: str
     values: tuple[str, ...]
     effect: str
@@ -57,8 +55,6 @@ class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Shown(NamedTuple):
-    """A cell, the name of its benchmark, and its own."""
-
     benchmark: str
     name: str
     cell: CellResult
@@ -73,7 +69,6 @@ def shown(results: Iterable[Result]) -> list[Shown]:
 
 
 def is_net(tool: ToolRun) -> bool:
-    """Whether the tool says that ranks exchange over a network."""
     return any(way.startswith("NET") for way in tool.ways)
 
 
@@ -108,7 +103,6 @@ def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds peer copies below the share `_SLOWER` of copies over the host's memory."""
     measured = [one for one in shown(evidence.results) if one.cell.headline]
     for ways in ("memcpy", "bidirectional_memcpy"):
         copies = [o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}")]
@@ -132,8 +126,7 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
-    """Returns the slowest copy's bytes/s, the PCIe links that carry as much, and the link that
-    there is or should be, if the rate is far below that link's."""
+    """Returns the slowest copy's bytes/s, PCIe links that carry as much, and the full link."""
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
@@ -159,8 +152,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds copies at the rate of fewer lanes or an older generation. What is expected of a link
-    that nobody reported is no reference."""
+    """What is expected of a link that nobody reported is no reference."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found
@@ -173,7 +165,6 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Finds collectives below what adapters carry; the causes that texts support come first."""
     low = {
         one.name: one.cell.share(one.cell.expected.achievable) or 0.0
         for one in shown(evidence.results)
@@ -192,7 +183,6 @@ def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def redirecting(machine: Machine) -> list[str]:
-    """Returns the addresses of the ports whose ACS is on, as texts show it."""
     return [o.address for o in machine.known.pci if any("redirect" in one for one in o.acs or ())]
 
 
@@ -234,7 +224,6 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Yields findings in the order of what they find."""
     for one in (
         _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_network,
     ):  # fmt: skip

@@ -64,8 +64,6 @@ def judge_files(asked: JudgeOptions) -> int:
 
 
 class ReportedRun(NamedTuple):
-    """The judged run of the worst host, its file if kept, and the exit code of all hosts."""
-
     run: Run
     kept: Path | None
     display: Display

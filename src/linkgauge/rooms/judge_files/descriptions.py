@@ -51,7 +51,6 @@ class Described(NamedTuple):
 
     @property
     def is_of_texts(self) -> bool:
-        """Whether texts and products tell of the machine; else a description does."""
         return bool(self.tree)
 
     @property
@@ -63,11 +62,9 @@ class Described(NamedTuple):
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns the name and the YAML of a machine in the value of `--machine`: files
-    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or the
-    path of a kept run, of whose machine the parts are described. Returns None for any other value,
-    such as a single file without facts on accelerators. Raises InputError if several files have
-    none."""
+    """Name and YAML of a value of `--machine`: files (`topo.txt,lspci.txt`), a number and a product
+    (`8 x H100 SXM`), a fleet, `mine`, or a kept run, whose parts are described; else None. Raises
+    InputError for files without facts, unless it is one file of YAML or JSON."""
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
@@ -115,8 +112,7 @@ def read_file(path: Path) -> list[ReadText]:
 
 
 def read_bytes(name: str, data: bytes) -> list[ReadText]:
-    """Returns what a text, gzipped or not, tells. Raises InputError if it is damaged or too
-    large."""
+    """Reads a text, gzipped or not. Raises InputError if it is damaged or too large."""
     if data[:2] == _GZIP:
         try:
             with GzipFile(fileobj=BytesIO(data)) as file:
@@ -139,8 +135,7 @@ _GZIP = b"\x1f\x8b"
 def describe(
     name: str, found: Sequence[Facts], reported: Sequence[ReportedFigure] = ()
 ) -> Described:
-    """Returns the machine of these facts. Figures show NUMA nodes that no text gives. Raises
-    InputError for more accelerators than one machine has."""
+    """Figures show NUMA nodes that no text gives. Raises InputError above 256 accelerators."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:
@@ -224,7 +219,6 @@ def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yields joins in the words of `nvidia-smi topo -m`, if a library reports links."""
     ends = {
         place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
         for place, name in enumerate(names)

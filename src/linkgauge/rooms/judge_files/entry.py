@@ -1,4 +1,4 @@
-"""What runs are asked for on behalf of this room: its code loads only for a run of another tool."""
+"""The room's check and section: their code loads only for a run of another tool."""
 
 from __future__ import annotations
 

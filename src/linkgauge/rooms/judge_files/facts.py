@@ -28,13 +28,8 @@ for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
 class ReportedCard(msgspec.Struct, frozen=True):
-    """A card as texts describe it. Null means that no text gives the value.
-
-    pci: Its address, as far as it is known: `0000:1b:00.0`, or a bus alone (`1b`).
-    node: The NUMA node that it is near.
-    speed, width: Its PCIe link as trained: GT/s of a lane, and lanes.
-    max_speed, max_width: The maxima of this link.
-    above: The bridges above it, the nearest first."""
+    """None if no text tells. `pci` is an address (`0000:1b:00.0`) or a bus (`1b`), `speed` and
+    `width` the PCIe link as trained in GT/s and lanes, `above` the bridges, the nearest first."""
 
     model: str | None = None
     pci: str | None = None
@@ -47,11 +42,7 @@ class ReportedCard(msgspec.Struct, frozen=True):
 
 
 class ReportedGpu(ReportedCard, frozen=True):
-    """An accelerator.
-
-    links: The number of links of its own fabric that are up.
-    link_rate: The rate of one of these one way, in bytes/s.
-    memory: The bytes of its memory."""
+    """`links` of its fabric are up, with `link_rate` bytes/s one way; `memory` is in bytes."""
 
     links: int | None = None
     link_rate: float | None = None
@@ -59,12 +50,7 @@ class ReportedGpu(ReportedCard, frozen=True):
 
 
 class ReportedNic(ReportedCard, frozen=True):
-    """A network adapter.
-
-    rate: The rate of one of its ports one way, in bytes/s.
-    ports: The number of its ports.
-    ethernet: Whether its network is Ethernet, and not InfiniBand.
-    near: How near each accelerator is (`PIX`, `SYS`), by the accelerator's index."""
+    """`rate` is of a port one way in bytes/s; `near` the distance by accelerator (`PIX`)."""
 
     rate: float | None = None
     ports: int = 1
@@ -85,24 +71,12 @@ class ReportedNode(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts about a machine that texts give.
-
-    gpus: The accelerators, by their index.
-    counted: How many accelerators the machine has, if that is said.
-    nics: The network adapters, by their name (`mlx5_0`), or by their PCI address without one.
-    joins: The link between two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower
-        first.
-    settings: The settings in the environment, by name: `NCCL_P2P_LEVEL`.
-    ways: The transports that a library reports: `SHM`, `P2P`, `NET`.
-    adapters, used_adapters: How many network adapters the machine has, and a library uses.
-    nearest: How near each accelerator's nearest network adapter is (`PIX`, `SYS`), by its index.
-    warnings: The warnings of a library that name something missing.
-    relaxed: Whether relaxed ordering is on at all accelerators.
-    cpus, bound: The CPUs beside each accelerator, and those that a library binds its process to, as
-        lists such as `0-31,64-95`.
-    iommu: How the IOMMU translates devices' addresses, as the kernel says.
-    dimms: The slots for memory, also empty ones, whose width is null.
-    vendor: The maker of the accelerators, as the tool tells that wrote the text."""
+    """What texts tell. `gpus`, `nearest`, `cpus` and `bound` are by index, `nics` by name
+    (`mlx5_0`) or PCI address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two indices, the lower
+    first. `counted` accelerators are stated. `settings` are of the environment, `ways` a library's
+    transports (`SHM`, `P2P`, `NET`), `warnings` name something missing. `cpus` are near an
+    accelerator, `bound` those of its process (`0-31,64-95`). `dimms` has empty slots, too. `vendor`
+    is the tool's."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
@@ -131,8 +105,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Returns the vendor of a known product, else of a tool, else of a name. NVIDIA's tools run on
-    others' accelerators, too, which have no name of their own."""
+    """Takes that of a product, a tool, or a name: NVIDIA's tools run on others' GPUs, too."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
     known = [product.vendor for product in map(product_of, models) if product is not None]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
@@ -140,8 +113,7 @@ def vendor_of(facts: Facts) -> str:
 
 
 class HostFigure(NamedTuple):
-    """What a figure is of: `work` is in the notation, `parts` names transfers with figures of their
-    own. With `with_device`, accelerators take part."""
+    """`work` is in the notation; `parts` are transfers with figures of their own."""
 
     work: str
     unit: str = BANDWIDTH.symbol
@@ -152,20 +124,9 @@ class HostFigure(NamedTuple):
 
 
 class ReportedFigure(NamedTuple):
-    """A figure that a tool printed.
-
-    benchmark: Its benchmark's name here, or the `row` of a table that says what it is.
-    row, column: Its place there.
-    figure: In the benchmark's unit.
-    size: Bytes of a transfer; null if the text does not tell.
-    work: The collective that it is of, if it is of one.
-    ranks: How many accelerators take part, where all of the first do.
-    part: Which of several concurrent transfers it is of; null: of all that are reported.
-    staged: Whether the driver copies over the host's memory.
-    of: The row that says what it is of, where the benchmark is none of the catalogue's.
-    host: What it is of, where no row of a table says it.
-    failure: The words by which the tool reports that it failed; empty if it does not.
-    """
+    """A figure that a tool printed, in the benchmark's unit. `size` is the bytes of a transfer.
+    `of` or `host` say what it is of if the catalogue has no such benchmark. `ranks` accelerators
+    take part, from the first on. `part` is one of several concurrent transfers (None: all)."""
 
     benchmark: str
     row: str
@@ -182,7 +143,7 @@ class ReportedFigure(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether there is a figure. Tools print 0 for what they could not measure."""
+        """Tools print 0 for what they could not measure."""
         return 0 < self.figure < _MOST
 
     @property
@@ -229,9 +190,8 @@ def copied(
     both: bool = False,
     staged: bool = False,
 ) -> ReportedFigure:
-    """Returns a figure of copies in GB/s from an accelerator or the host (null) to another, or
-    within one. The source writes, or with `reads` the destination reads. `both`: the sum of both
-    ways at once. `staged`: over the host's memory."""
+    """A figure in GB/s, between accelerators or the host (None). The source writes, or with `reads`
+    the destination reads. `both`: the sum of both ways. `staged`: over the host's memory."""
     row, column, ways = 0, destination, "bidirectional_memcpy" if both else "memcpy"
     if source == destination:
         name = "device_local_copy"
@@ -248,15 +208,12 @@ def copied(
 
 
 class Failure(NamedTuple):
-    """A failure that a tool reports of a test without figures, in the tool's words."""
-
     test: str
     said: str
 
 
 class Log(msgspec.Struct, frozen=True):
-    """The output of one call of a tool. `failures` are of tests without figures, `remarks` what
-    else it says, or what was left out."""
+    """`failures` are of tests without figures, `remarks` what else it says or was left out."""
 
     tool: str
     figures: tuple[ReportedFigure, ...]
@@ -274,7 +231,7 @@ _Reported = TypeVar("_Reported", bound=msgspec.Struct)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
-    """Returns all facts, and the contradictions. The first text wins. Equal ones become one."""
+    """Returns all facts, and the contradictions, each once. The first text wins."""
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)
@@ -317,8 +274,7 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
 
 
 def _is_equivalent(one: object, other: object) -> bool:
-    """Whether both may mean the same: an address and a part of it, a name and a longer one, or two
-    sizes of one memory."""
+    """An address and its part, a name and a longer one, or sizes that differ by 10 %."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

@@ -1,4 +1,4 @@
-"""What the words mean by which a tool reports a failure. Readers only find the words."""
+"""Says what a tool's words for a failure mean. Readers only find the words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ FAILED_PATH = re.compile(r"\s*([\w-]{3,60}): fail: (.{1,400}\b(?:wrong|mismatch)
 
 
 class Meaning(NamedTuple):
-    """The status of a cell of which a tool reports a failure, and why the cell did not pass."""
-
     status: Literal["fail", "error", "skip"]
     kind: OutcomeKind
 
@@ -37,8 +35,7 @@ _OF_CALL = re.compile(
 
 
 def meaning_of(said: str) -> Meaning:
-    """Words about data come first: a tool that finds wrong data often ends with an assertion. Words
-    without a reason are no claim about bytes."""
+    """Words about data come first: wrong data often ends a tool with an assertion."""
     if _OF_DATA.search(said):
         return Meaning("fail", "wrong-bytes")
     if _WAIVED.search(said):

@@ -1,6 +1,5 @@
-"""Describes equal hosts that a network joins, or one with its adapters, from a product:
-`2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The network is optimised for rails: the first
-adapters of all hosts are at the same leaf switch. Spine switches carry as much as these."""
+"""Describes equal hosts with adapters: `2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The first
+adapters of all hosts share a leaf switch (rails). Spine switches carry as much as these."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ that of Gen 5, and ConnectX-8 with 800 Gb/s is Gen 6 (its data sheet)."""
 
 
 class Fleet(NamedTuple):
-    """Equal hosts: `hosts` of them, each with `facts`. `rack` says that each is a rack of them."""
+    """`hosts` equal hosts, each with `facts`; with `rack`, each is a rack."""
 
     hosts: int
     facts: Facts
@@ -97,7 +96,6 @@ def _nics(
 
 
 def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
-    """Returns a rack of GB200 with an adapter for each GPU, at the GPU's processor."""
     tree: dict[str, Any] = yaml.safe_load(load(_RACK)[1])
     count, nodes = len(nics), tree["host"]["nodes"][0]["count"]
     rate = next(iter(nics.values())).rate or 0.0
@@ -114,8 +112,7 @@ def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
 
 
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
-    """Returns a cluster of hosts like `tree`. Each part becomes a row of parts, one for each host,
-    so that links between rows are in order."""
+    """Each part becomes a row of parts, one for each host, so that links stay in order."""
     one = build(description_of(tree))
     cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
     first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}
@@ -166,7 +163,6 @@ def _expanded(groups: Any) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
 
 
 def _network(rails: list[str], hosts: int, rate: float) -> dict[str, Any]:
-    """Returns the switches and links of a network of rails. `rails` are the adapters of each."""
     leaves = -(-hosts // _HOSTS_OF_LEAF)
     while hosts % leaves:
         leaves += 1

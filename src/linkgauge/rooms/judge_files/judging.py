@@ -178,7 +178,6 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
 
 
 def _odd(facts: Facts) -> Iterator[str]:
-    """Yields processes bound to CPUs away from their accelerator, and empty memory channels."""
     for index, own in facts.bound.items():
         near = facts.cpus.get(index)
         if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
@@ -206,8 +205,7 @@ _Figure = tuple[Result, CellResult, float]
 def judged_hosts(
     texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
 ) -> tuple[list[Run], int]:
-    """Returns the judged run of each host, the worst first, and the exit code of all; 0 for a
-    single run, whose own screen decides. Raises InputError if nothing can be judged."""
+    """Returns the worst host first, and all hosts' exit code (0 for one). Raises InputError."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
@@ -259,7 +257,6 @@ def _compared(
     host: str, run: Run, verdict: HostVerdict, own: Mapping[_Key, _Figure],
     ranked: Mapping[_Key, Sequence[float]],
 ) -> HostFigures:  # fmt: skip
-    """Compares a host with the median of the others. `ranked` are the figures of all, in order."""
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
         every = ranked[key]

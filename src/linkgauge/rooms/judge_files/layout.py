@@ -51,8 +51,7 @@ class MachineLayout:
         self._has_switch = False
 
     def _host_of_product(self) -> dict[str, Any]:
-        """Returns the CPUs that a product comes with, at whose nodes its accelerators then lie;
-        nothing if texts describe the host."""
+        """Also places the GPUs at its nodes. Empty if texts describe a host."""
         product, facts = self._product, self._facts
         if product is None or product.host is None or facts.nodes or facts.cpu_model:
             return {}
@@ -189,8 +188,7 @@ class MachineLayout:
         return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
 
     def _speed(self, place: int, gpu: ReportedGpu) -> float | None:
-        """A speed below the maximum, which an idle link may have, counts only if no copy with the
-        host was faster."""
+        """An idle link's lower speed counts only if no copy with the host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
         own = product.pcie[0] if product is not None and product.pcie else None
         if (
@@ -217,7 +215,7 @@ class MachineLayout:
 
     @cached_property
     def _groups(self) -> list[set[int | str]]:
-        """The accelerators and adapters below one PCIe switch, by their bridges, else by joins."""
+        """Accelerators and adapters below one PCIe switch, by bridges, else by joins."""
         groups: list[set[int | str]] = [
             {a, b}
             for (a, b), how in self._facts.joins.items()
@@ -240,7 +238,7 @@ class MachineLayout:
         yield from self._nics.items()
 
     def _is_staged(self, *places: int) -> bool:
-        """Whether these exchange over the host's memory alone, so that no figure shows a switch."""
+        """Whether these exchange over host memory, so that no figure shows a switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
         reported = {"P2P", "peer access"} & self._facts.ways
@@ -334,7 +332,7 @@ class MachineLayout:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
     def _installed(self, product: Product) -> int:
-        """How many share one's links: collectives may leave out some of the usual server's."""
+        """Collectives may leave out some accelerators of the usual server."""
         there = len(self._gpus)
         is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there
@@ -345,7 +343,6 @@ def _shares(read: float, write: float) -> dict[str, float]:
 
 
 def _node(reported: ReportedNode) -> dict[str, Any]:
-    """Returns a node. The rate and the latency of its memory stand in no text."""
     missing = ["cpus"] if reported.cpus is None else []
     missing += ["memory"] if reported.memory is None else []
     return {

@@ -35,14 +35,12 @@ label."""
 
 
 def cleaned(text: str) -> dict[str, list[str]]:
-    """Returns the lines by the host or rank in their prefix. The host with the most figures is
-    first, and has the lines without a prefix."""
+    """Lines by the host or rank in their prefix, the one with the most figures first."""
     return _by_label([_bare(line) for line in text.split("\n")])
 
 
 def plain(text: str) -> tuple[str, int]:
-    """Returns the text without colours and tags, and how many lines in its middle were left out,
-    because more than `MOST_LINES` take too long."""
+    """Returns the text without colours and tags, and how many lines of its middle are left out."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text))
@@ -148,8 +146,7 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Returns the figures of a matrix by row and column (null: N/A), and its lines. The first line
-    from `start` on that is not empty has the column numbers. Lines may be wrapped."""
+    """Figures by row and column (None: N/A), and the lines used. Lines may be wrapped."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1

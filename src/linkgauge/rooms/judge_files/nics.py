@@ -26,8 +26,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 
 def joined_nics(facts: Facts) -> Mapping[str, ReportedNic]:
-    """Texts may call the same adapters by names and by PCI addresses: as many of both are the same,
-    in this order."""
+    """Texts give names or PCI addresses: if there are as many, they are the same, in order."""
     at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
     named = {name: nic for name, nic in facts.nics.items() if name not in at}
     if at and named and not any(nic.pci for nic in named.values()):

@@ -1,9 +1,6 @@
-"""Finds how accelerators are joined from the figures between them, where no text gives a topology.
-
-Figures of pairs fall into groups if the groups are farther from each other than the figures of any
-of them. They are a topology if each pair is in the same group in both directions, if every
-accelerator has as many pairs in each group as the others, and if the groups have different numbers
-of links. A slow accelerator or a slow link has more or fewer pairs, and is left to blame."""
+"""Finds how accelerators are joined from the figures between them. Groups of pairs are a topology
+if figures differ more between than within them, if a pair has one group in both directions,
+accelerators have as many pairs in each, and groups have different numbers of links."""
 
 from __future__ import annotations
 
@@ -48,8 +45,8 @@ Joined = tuple[dict[tuple[int, int], str], str]
 
 
 def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) -> Joined:
-    """Returns links as `nvidia-smi topo -m` has them, and a sentence about the groups, by the first
-    benchmark that shows a topology; nothing if a switch joins all of the product alike."""
+    """Links as in `nvidia-smi topo -m`, with a sentence, by the first benchmark that shows a
+    topology; nothing if a switch joins the product."""
     if product is not None and product.usual == "switch":
         return {}, ""
     direct = (
@@ -62,10 +59,8 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
-    """Returns the NUMA node of each accelerator, if the figures of the first benchmark fall into
-    two groups, of which one is all pairs within sets: the faster one, but the slower one of copies
-    over the host, which then cross the shared links twice. Where all pairs have figures, the sets
-    have equal sizes; else accelerators without a pair in the group are a set, too."""
+    """Finds nodes by the first benchmark's figures if one of two groups has all pairs within sets:
+    the faster, or of staged copies (which cross shared links twice) the slower."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):
@@ -82,7 +77,7 @@ def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> d
 
 
 def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
-    """Returns sets that share no member: those that share one become one."""
+    """Sets that share a member become one."""
     merged: list[set[_Member]] = []
     for group in groups:
         touching = [one for one in merged if one & group]
@@ -117,7 +112,7 @@ def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
 
 
 def _groups(pairs: Pairs, count: int) -> list[Pairs]:
-    """Returns this many groups, the fastest first, cut where neighbouring figures differ most."""
+    """The fastest first, cut where neighbouring figures differ most."""
     order = sorted(pairs.items(), key=lambda one: -one[1])
     steps = [before / after for (_, before), (_, after) in pairwise(order)]
     cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[1 - count :])
@@ -126,7 +121,7 @@ def _groups(pairs: Pairs, count: int) -> list[Pairs]:
 
 
 def _is_tight(groups: Sequence[Pairs]) -> bool:
-    """Whether neighbouring figures of two groups differ more than any two figures of a group."""
+    """Whether figures of two groups differ more than any two of a group."""
     ranges = [(min(own.values()), max(own.values())) for own in groups]
     widest = max(most / least for least, most in ranges)
     return min(before[0] / after[1] for before, after in pairwise(ranges)) > widest

@@ -37,8 +37,7 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 
 
 class Vendor(NamedTuple):
-    """A maker's PCI number, how texts name the memory, a product as `--machine` takes it, and words
-    (a regular expression) in the names of its other products."""
+    """`space` names the memory in texts; `named` matches names of its other products."""
 
     pci: int
     space: str
@@ -99,14 +98,12 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 
 def model_of(device: str) -> str | None:
-    """Returns the model of this PCI device number (hexadecimal)."""
     names = (one.ids.get(device.lower().removeprefix("0x")) for one in _products())
     return next(filter(None, names), None)
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """Returns a product and a number of accelerators, by default that of the usual server; None if
-    the text contains anything else."""
+    """The number is by default the usual server's. None if the text contains anything else."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

@@ -20,8 +20,8 @@ def rates(
     row: str = "all",
     **usual: str,
 ) -> Reader:
-    """Returns a reader. `name` and `column` have named groups of lines in braces, `rate` is one of
-    these. A rate is in `unit` (`Mi`: 2^20 bytes/s), a size in `element` times `prefix` bytes."""
+    """`name` and `column` have the patterns' groups in braces. A rate is in `unit` (`Mi`: 2^20
+    bytes/s), a size in `element` times `prefix` bytes."""
 
     def read(seen: TextScan) -> None:
         of, said = Counter[str](), dict[str, str]()

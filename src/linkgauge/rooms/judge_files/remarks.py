@@ -66,7 +66,6 @@ class _Seen:
         self.curves = [(result, _curve(result.cells)) for result in run.results]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
-        """Adds a text of remarks.yml with these fields, if it applies."""
         if applies:
             texts: dict[str, str] = shipped("remarks.yml", dict[str, str])
             self.said.append(" ".join(texts[text].format(**fields, **self.tools).split()))
@@ -159,7 +158,6 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _reported_speed(seen: _Seen, most: float) -> bool:
-    """Says what adapters of known speed carry. Returns whether any is known."""
     if seen.carried is not None:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_reported", because=seen.carried.because, share=share)
@@ -167,8 +165,7 @@ def _reported_speed(seen: _Seen, most: float) -> bool:
 
 
 def _fitting(most: float, adapters: int | None = None) -> str:
-    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
-    nothing."""
+    """`most` is in GB/s. Empty if no usual set of adapters fits."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed in (10, 25, 50, 100, 200, 400, 800)
@@ -204,8 +201,6 @@ def _of_tools(seen: _Seen) -> None:
 
 
 def _links(seen: _Seen) -> tuple[str, float]:
-    """Returns the links of the first two accelerators in words, and the most bytes/s each way, or
-    0."""
     cards = seen.known.accelerators
     links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))

@@ -1,4 +1,4 @@
-"""The scan of a text: what a reader asks of its lines, and what it notes of them."""
+"""Scans a text for readers, and holds what they find."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 
 
 class _Figures(list[ReportedFigure]):
-    """The figures of a text. A text of more than `MOST_FIGURES` repeats itself."""
-
     left, cut = 0, ""
 
     def append(self, one: ReportedFigure, /) -> None:
@@ -47,8 +45,7 @@ class _Figures(list[ReportedFigure]):
 
 
 class TextScan:
-    """A text, the lines that a reader understood, and what it found there. Without `logs` and
-    `reported`, the text is not its tool's."""
+    """Without `logs` and `reported`, the text is not its tool's."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
@@ -67,8 +64,8 @@ class TextScan:
     def marks(
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
-        """Yields of each line that begins as a pattern says its number, its named groups, and of
-        each name the last one so far. A `gpu` is noted, and a line that `failed`."""
+        """Yields each matching line's number, its named groups, and each name's last value. Notes a
+        `gpu`, and a line that `failed`."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -81,8 +78,7 @@ class TextScan:
             yield number, own, said
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields of each line with a `rate` the last named groups so far. Where a line names
-        `columns`, the `cells` of a row have these names, too."""
+        """Yields the last named groups at each `rate`; `columns` name the `cells` of rows."""
         for _, own, said in self.marks(*patterns, **usual):
             if "rate" in own:
                 yield said
@@ -97,8 +93,7 @@ class TextScan:
         return ((*one, end) for one, end in zip(heads, ends, strict=False))
 
     def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-        """Yields each section's head with the fields below it: by the last three headings above a
-        field, and its name."""
+        """Yields each section's head, and its fields by the last three headings and name."""
         for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
@@ -120,8 +115,7 @@ class TextScan:
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the matrix that begins at this line. Without one, the heading above is not
-        understood."""
+        """Without a matrix at this line, the heading above is not understood."""
         figures, lines = grid_at(self.lines, start)
         self.used |= lines
         if not figures:
@@ -129,8 +123,8 @@ class TextScan:
         return figures
 
     def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes a failure of a test, or, without a name, of all figures. With `since`, it is of the
-        figures from this number on; without any, of the test."""
+        """Notes a failure of a test or, without a name, of all figures; with `since`, of the
+        figures from this number on, if any."""
         said = " ".join(said.split())[:MOST_WORDS]
         own = self.figures[since:] if since is not None else []
         if own and since is not None:
@@ -139,8 +133,7 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """A failed call of no named test broke the output off, so the figures before it count. What
-        was waived has no figures."""
+        """A failed call of no named test broke the output off: figures before it count."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status
@@ -156,7 +149,7 @@ class TextScan:
         self.failures = rest
 
     def _leave_out_impossible(self) -> None:
-        """Leaves out what no hardware has: a unit or a column was mistaken, by the tool or here."""
+        """No hardware has these: a unit or a column was mistaken, by the tool or here."""
         odd = [one for one in self.figures if not one.is_possible]
         self.figures[:] = [one for one in self.figures if one.is_possible]
         if odd:

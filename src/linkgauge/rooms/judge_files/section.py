@@ -90,7 +90,6 @@ def _expected(run: Run) -> Iterator[Line]:
 
 
 def _on_table(assumed: str) -> tuple[str, str]:
-    """The product is empty unless the assumption follows from its data sheet."""
     from .layout import ON_TABLE
 
     product, _, what = assumed.removesuffix(ON_TABLE).partition(": ")

@@ -1,9 +1,6 @@
-"""Defines the benchmarks of network interfaces between ranks. Some measure single pairs of
-interfaces. Others use TransferBench's patterns, in which all interfaces work at the same time.
-
-The patterns are those of TransferBench 1.66 (nicrings and nica2a, with planes and groups).
-Interfaces are listed rank by rank, reordered by a stride, and divided into groups. Within a group,
-each interface sends to all others."""
+"""Defines benchmarks of network interfaces between ranks: single pairs, and patterns of
+TransferBench 1.66 (nicrings, nica2a) in which all interfaces work at once. Interfaces are listed
+rank by rank, reordered by a stride, and divided into groups, in which each sends to all others."""
 
 from __future__ import annotations
 
@@ -35,8 +32,6 @@ PERFTEST_MEMORIES = (
 
 
 class Port(NamedTuple):
-    """An interface of a rank, and the memory whose bytes the interface moves."""
-
     rank: int
     nic: int
     memory: Memory
@@ -51,8 +46,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Engines of type `kind` copy between host memories, or between GPU memories if `gpus`, by so
-    many `streams`. If `at_once`, all cells are measured at the same time."""
+    """Copies between host memories, or with `gpus` GPU memories; `at_once`: all cells together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -74,7 +68,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Between GPUs, the devices of a rank are its GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -123,8 +116,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             yield Cell(row, column, transfers, self.report, operation=self.operation)
 
     def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Yields the cells of perftest: for host memory, and for GPU memory with GPUDirect.
-        GPUDirect works by the driver's module or by DMA buffers."""
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
@@ -138,8 +129,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """Returns one interface of each rank: the one by which the rank usually reaches other ranks.
-    Between GPUs, returns the interface nearest to the rank's GPU."""
+    """The interface by which a rank usually reaches others; between GPUs, the one near its GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -149,8 +139,6 @@ def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list
 
 
 def _all(fabric: DeviceSet) -> list[list[Port]]:
-    """Returns the interfaces of each rank that reach other ranks. Each rank has the same number of
-    interfaces."""
     able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
     count = min(map(len, able))
 
@@ -177,8 +165,7 @@ def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, 
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """Returns a function that yields the pairs of a ring for each interface. `step` gets the number
-    of ranks, and returns how many ranks further each rank sends."""
+    """`step` gets the number of ranks, and returns how many ranks further each rank sends."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -190,15 +177,11 @@ def ring(step: Callable[[int], int]) -> Pairs:
 
 
 def strided(ports: Sequence[Port], stride: int) -> list[Port]:
-    """Returns all ports, reordered: every `stride`-th port from the first, then every `stride`-th
-    from the second, and so on."""
     return [port for begin in range(stride) for port in ports[begin::stride]]
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Returns a function that yields pairs of interfaces of different ranks. Each interface sends
-    to all others in its group. All interfaces form one group. With `rails`, the first interfaces of
-    all ranks form a group, the second ones another, and so on."""
+    """Each interface sends to others of its group: all or, with `rails`, one of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -18,8 +18,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """Copies begin at the same time, and fail after `silent` seconds without progress. `enter`
-    prepares the calling thread for UCX; the connections end when `made` is closed."""
+    """Copies fail after `silent` seconds without progress. `enter` prepares a thread for UCX."""
 
     policy = POLICY
 
@@ -60,8 +59,7 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """Returns when the first copy began, and when each copy that this rank times ended, by
-        number."""
+        """Returns when the first copy began, and when each timed copy ended, by place."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)
         self._enter()

@@ -1,7 +1,5 @@
-"""TCP connections between the addresses of two ranks' interfaces. Every rank listens on its own
-port, which the handle of a buffer has with a secret. The source of a copy connects to the
-destination once for each stream. The destination answers, so that no rank sends into an abandoned
-connection."""
+"""TCP connections between two ranks' interfaces. A buffer's handle has its rank's port and a
+secret. The destination answers, so that no rank sends into an abandoned connection."""
 
 from __future__ import annotations
 
@@ -42,8 +40,7 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """How other ranks reach a buffer: where its rank listens, the rank's secret, memory that UCX
-    reaches, the port for another tool, and the buffer's number in the run."""
+    """Where a rank listens, its secret, UCX's memory, another tool's port, the buffer's number."""
 
     port: int
     token: bytes
@@ -71,8 +68,7 @@ class Way(NamedTuple):
 
 
 class Door:
-    """The listening socket of a rank. A connection without bytes for `silent` seconds counts as
-    dead."""
+    """The listening socket of a rank. Connections silent for `silent` seconds are dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -93,8 +89,7 @@ class Door:
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """All ranks connect before they accept, so that no two wait for each other. Raises
-        BackendError."""
+        """All connect before they accept, so that none waits for another. Raises BackendError."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -137,8 +132,7 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Where another tool listens for a copy's destination: an address of the interface, else of
-        the rank (InfiniBand without IP). For perftest, IPv4 is preferred. Raises BackendError."""
+        """An address of the interface or rank; IPv4 first for perftest. Raises BackendError."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -183,7 +177,6 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """None if the connection does not send the secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -194,7 +187,6 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes connections that other ranks made for a cell that failed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 
@@ -203,8 +195,7 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """Returns a port that is free at the moment. It is meant for tools that cannot take over an
-    open socket."""
+    """For tools that cannot take over an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])
@@ -247,7 +238,6 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Sets a connection so that its calls block, and fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

@@ -1,5 +1,4 @@
-"""Runs other tools that measure between two ranks: the destination their server, the source their
-client. Each sample is one run. Both are killed at a deadline."""
+"""Runs tools between two ranks: the destination a server, the source a client, until a deadline."""
 
 from __future__ import annotations
 
@@ -31,9 +30,7 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """The arguments of one run of a tool. It moves `size` bytes `loops` times, over `streams`
-    streams. `device` is an RDMA device. The server listens at `port`; the client finds it at
-    `host`, which is None on the server. The tool writes `file`."""
+    """Moves `size` bytes `loops` times. `device` is of RDMA; `host` is None on the server."""
 
     size: int
     loops: int
@@ -45,9 +42,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """An external program, and its Debian package. `command` returns the program's arguments.
-    `seconds` returns the seconds of all loops, read from the client's output or file. `needs` is a
-    text that must occur in the program's help."""
+    """`package` is Debian's. `seconds` reads the time of all loops from the client's output or
+    file. `needs` is a text that the program's help must have."""
 
     program: str
     package: str
@@ -75,8 +71,6 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """Runs the server, or the client, which alone has the time."""
-
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
         self.policy = tool.policy
@@ -90,7 +84,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Returns when the server listens. Does nothing for a client."""
+        """Returns when the server listens; for a client at once."""
         super().arm(loops, batches)
         self._call = self._call._replace(loops=loops * batches)
         if self.is_client:
@@ -159,8 +153,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether any process in this network namespace listens at a TCP port. The kernel reports this.
-    A test connection would not do, because the tool would take it for its client."""
+    """As the kernel reports it: the tool would take a test connection for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

@@ -1,6 +1,5 @@
-"""Backend `net`: interfaces move bytes between the host memories of ranks (by TCP or UCX) and
-between their GPUs (by UCX). With TCP, the engine's rank measures from its first call until the last
-byte has arrived: if the source has the engine, the destination sends a message then."""
+"""Backend `net`: interfaces move bytes between ranks. With TCP, the engine's rank measures from its
+first call until the last byte has arrived: if it sends, the destination answers."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """The last fields are for UCX: `handle` is the worker's name for the memory, which other ranks
-    reach by `mapped`."""
+    """For UCX, `handle` is the worker's name for the memory; other ranks reach it by `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -68,8 +66,7 @@ class NetBuffer:
 
 
 class NetRank(RankBackend):
-    """Has its host's memory, its GPU if GPUs take part, and the interfaces of its network
-    namespace. A rank without a sign of life for `silent` seconds counts as lost."""
+    """A rank without a sign of life for `silent` seconds counts as lost."""
 
     name = NETWORK
 
@@ -213,7 +210,6 @@ class NetRank(RankBackend):
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 
     def _outside(self, copy: Copy, tool: Tool) -> Outside:
-        """The tool has its own buffers."""
         near, far = nic_ends(copy.transfer)
         is_client = near.rank == self.rank
         own = self.nics[near.nic if is_client else far.nic]
@@ -240,7 +236,6 @@ class NetRank(RankBackend):
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
     ) -> list[TcpConnection]:
-        """Each stream moves a part of the bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
         keys = list(keys_of(place, copy))

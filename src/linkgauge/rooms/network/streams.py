@@ -1,5 +1,4 @@
-"""Carries out a rank's work over its TCP connections: copies in several streams, and flags that are
-sent back and forth. The native code sends and receives."""
+"""Carries out a rank's work over TCP by native code: copies in streams, and flags."""
 
 from __future__ import annotations
 
@@ -25,9 +24,7 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """A connection for one stream of a copy. `place` is the number of the copy in its group.
-    `address` and `size` are the part of this rank's buffer. `sends` means that this rank sends, and
-    `times` that it times the copy."""
+    """`address` and `size` are of this rank's buffer; `times`: this rank times the copy."""
 
     place: int
     transfer: Transfer
@@ -41,8 +38,8 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Begins at the time `at` of the monotonic clock. Returns when the first stream began, and when
-    each copy that this rank times ended. When all have ended, raises the first error."""
+    """Begins at the monotonic time `at`. Returns when the first stream began, and when each timed
+    copy ended, by place. Raises the first error after all have ended."""
     if not streams:
         return await_time(at), {}
 
@@ -68,8 +65,7 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Returns when it began and ended. The destination's message ends the stream if the source has
-    the engine, and starts it if the destination has."""
+    """The destination's message ends the stream if the source has the engine, else starts it."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -103,8 +99,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """The side that begins times each round trip. The connection ends when `made` is closed. Raises
-    TookTooLong if the other side is silent."""
+    """The side that begins times each round trip. Raises TookTooLong if the other is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

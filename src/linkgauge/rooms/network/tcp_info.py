@@ -21,8 +21,7 @@ window that the other end granted, in bytes. Older kernels lack the last fields 
 
 
 def counts_of(connections: Iterable[socket.socket]) -> dict[str, int]:
-    """Returns the fields of all connections that sent data, added up, and the number of these
-    `connections`. Empty without any, or if the kernel says nothing."""
+    """Sums over connections that sent data; empty without any, or if the kernel says nothing."""
     total: Counter[str] = Counter()
     for connection in connections:
         with suppress(OSError):

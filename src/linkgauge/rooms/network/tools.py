@@ -1,5 +1,5 @@
-"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers. perftest 4.5
-and later write JSON, at first without quotes: it is read as YAML, which includes JSON."""
+"""Calls iperf3 and perftest, and parses their answers. perftest 4.5 and later write JSON, at first
+without quotes: it is read as YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The part of iperf3's JSON that is needed: the sum on the server's side, or the error."""
-
     end: _End = _End()
     error: str | None = None
 
@@ -69,8 +67,7 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the seconds of all loops, computed from the rate at which the server received. Raises
-    BackendError if iperf3 reports an error; its exit code is 0 nevertheless."""
+    """Returns seconds at the received rate. Raises BackendError: iperf3 itself exits with 0."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -97,8 +94,7 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
-    """Returns the seconds of all loops, computed from the rate or latency in the client's file.
-    Raises BackendError if the file cannot be read or has no such figure."""
+    """Returns seconds by the client's file. Raises BackendError if it has no figure."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -111,8 +107,7 @@ def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a figure of a report. Raises BackendError if it is missing or 0. It is 0 if perftest
-    could not measure the CPU's clock rate."""
+    """0 means that perftest could not measure the CPU's clock rate."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

@@ -1,6 +1,5 @@
-"""Calls UCX's C functions. UCX's Python package (ucxx) needs packages of CUDA and RAPIDS;
-libucp.so.0 needs none, and is in the wheel libucx or installed on the system. Structures are those
-of ucp/api/ucp.h of UCX 1.12, to which later versions only add fields at the end."""
+"""Calls UCX's C functions: libucp.so.0 needs no packages of CUDA, unlike ucxx. Structures are of
+ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """Loads UCX's library and declares the types of its functions. Raises Unsupported if there is
-    no library."""
+    """Loads the library of the wheel or the system. Raises Unsupported without one."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -119,7 +117,6 @@ def lacks_rdma() -> bool:
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """The function is in another library of UCX, in the same folder."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -159,7 +156,6 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """`packed` is the key as the memory's rank sent it."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
@@ -174,8 +170,7 @@ class UcxEndpoint:
 
 
 class Worker:
-    """The settings (such as `NET_DEVICES`, `TLS`) are added to those of the environment. Only the
-    thread that opened the worker may use it."""
+    """`settings` (`TLS`) add to the environment's. Only the opening thread may use the worker."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()

@@ -1,5 +1,5 @@
-"""Carries out a rank's part of copies by UCX, with the native code. The rank with the engine puts
-or gets the bytes. The other rank lets UCX work until a message says that everything has arrived."""
+"""Carries out a rank's part of copies by UCX. The rank with the engine puts or gets the bytes; the
+other lets UCX work until a message says that everything has arrived."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ bypass the network."""
 
 
 class UcxWorkers:
-    """UCX workers, one for each choice of devices. A worker is opened when it is first needed, by
-    the thread that uses it."""
+    """One worker for each choice of devices, opened by the thread that uses it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -44,7 +43,6 @@ class UcxWorkers:
         return self._opened[key]
 
     def _settings(self, number: int | None, engine: Engine) -> dict[str, str]:
-        """Limits UCX to one interface. Without settings, UCX chooses the interfaces."""
         if number is None:
             return {}
         nic = self._nics[number]
@@ -58,8 +56,7 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of a copy: its own memory, and that of the other rank. `moves` is true on the
-    rank with the engine."""
+    """`there` is the other rank's memory. `moves` is true on the rank with the engine."""
 
     place: int
     transfer: Transfer
@@ -74,8 +71,7 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """They begin at the same time, each repeated `loops` times, and fail after `silent` seconds
-    without progress."""
+    """Copies begin together, and fail after `silent` seconds without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -84,8 +80,7 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Returns when each copy that this rank moves ended, by number. Raises BackendError, or
-        TookTooLong if nothing moves for too long."""
+        """Returns when each copy moved here ended, by place. Raises BackendError, TookTooLong."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

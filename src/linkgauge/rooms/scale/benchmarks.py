@@ -33,9 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """Returns benchmarks over 1, 2, 4, … and all devices by default, of the first device set that
-    carries out collectives. Raises InputError if there are too few devices, or if devices have no
-    nodes."""
+    """By default over 1, 2, 4 … and all devices of the first set that has collectives. Raises
+    InputError for too few devices, or devices without nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -53,7 +52,6 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """Returns one device of each node, on the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
@@ -68,7 +66,7 @@ def kind_of(devices: Sequence[Device]) -> Member:
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
-    """Returns the row's label for a collective of this many devices: `float sum, 4 GPUs`."""
+    """Says `float sum, 4 GPUs`."""
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 
@@ -92,7 +90,7 @@ def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
 
 
 def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
-    """Whose buffers fit into half of each device's memory."""
+    """Returns the sizes whose buffers fit into half of each device's memory."""
     room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
     ranks = len(devices)
     return tuple(

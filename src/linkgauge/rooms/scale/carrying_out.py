@@ -1,5 +1,4 @@
-"""Measures a collective over several numbers of devices. Then measures pairs of devices that look
-slow."""
+"""Measures a collective over several numbers of devices, then pairs that look slow."""
 
 from __future__ import annotations
 
@@ -26,8 +25,6 @@ SCALE_FILE = "scale.json"
 
 
 class ScalingKeeper(Keeper):
-    """Measures the pairs that its scaling leaves in doubt, and keeps the scaling, too."""
-
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         if (found := super().pairs_in_doubt(run)) or run.finished is None:
             return found
@@ -39,8 +36,6 @@ class ScalingKeeper(Keeper):
 
 
 class LiveScaling(LiveReport):
-    """A report that ends with the scaling instead of single results."""
-
     def _show(self, kept: Kept, console: Console) -> None:
         scaling, one = scaling_of(kept.run), kept.outcome
         judged = {"verdict": one.word, "exit_code": one.code, "findings": one.findings}

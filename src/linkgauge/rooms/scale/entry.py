@@ -10,7 +10,6 @@ from linkgauge.report.sections import OneRun, Section
 
 
 def _of_run(one: OneRun) -> Iterator[Block]:
-    """Yields the section, if the run measured a collective on several numbers of devices."""
     cells = (cell for result in one.run.results for cell in result.cells)
     numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
     if len(numbers) <= 1:

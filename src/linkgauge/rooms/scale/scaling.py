@@ -1,6 +1,5 @@
-"""Computes the scaling of a collective with the number of devices. The result has measured figures,
-limits from the machine's links, and the knee with its cause. The knee is the number of devices
-where scaling stops."""
+"""Computes the scaling of a collective, limits by the machine's links, and the knee with its cause.
+The knee is the number of devices where scaling stops."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Among the first N devices, where N is the smallest number that is low, or a knee without a
-    known cause."""
+    """Pairs of the first N devices; N is the least that is low, or a knee without a cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -122,8 +120,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Low or perhaps low, or the sizes are too small for a verdict and the rate without the time to
-    start is below. A single size does not show how long starting takes."""
+    """Whether it is low or perhaps low or, without a verdict, below the bound without startup."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
@@ -154,8 +151,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the bandwidth without the time that a call needs to start, which is that of the
-    smallest size."""
+    """Bandwidth without the startup time, which is that of the smallest size."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau
@@ -178,7 +174,6 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """A pair that is slow even alone, or only the time that a call needs to start."""
     if slow := [one for one in pairs if one.slow]:
         return f"also slow alone: {' and '.join(one.pair for one in slow)}"
     now, then = _once_started(count), _once_started(best)
@@ -190,7 +185,6 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """A pair is slow if it is low, or far from its peers."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     return tuple(
         PairRate(

@@ -1,5 +1,4 @@
-"""Formats the scaling of a collective. There is a row for each number of devices, the knee, and the
-pairs that were measured alone."""
+"""Shows the scaling of a collective, the knee, and pairs that were measured alone."""
 
 from __future__ import annotations
 
@@ -54,7 +53,6 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """`<` stands before an upper limit."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -147,7 +145,6 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
 
 
 def scale_csv(scaling: Scaling) -> str:
-    """Returns the scaling as CSV in base units, with a line for each number of devices and size."""
     rows = (
         (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
          BANDWIDTH.symbol, scaling.simulated)

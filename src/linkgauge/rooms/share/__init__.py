@@ -1,2 +1,1 @@
-"""Prepares a kept run for other people: as one packed file, or as one small page. Both can leave
-out names."""
+"""Prepares a kept run for other people: a packed file, or a small page, also without names."""

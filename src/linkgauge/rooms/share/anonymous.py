@@ -1,5 +1,4 @@
-"""Returns a run, and the records of its journal, without names. Sentences are formed anew from
-their values, or left out."""
+"""Leaves names out of runs and journals. Sentences are formed anew of values, or left out."""
 
 from __future__ import annotations
 
@@ -60,7 +59,6 @@ def _words(texts: Iterable[str]) -> frozenset[str]:
 
 
 def anonymised(run: Run, who: SharedTexts) -> Run:
-    """Returns the run with a pseudonym for everything that identifies its machine or owner."""
     # Hosts are named first, because a label may be the name of a host.
     who.shared(run.machine, Machine)
     who.shared(() if run.tool is UNSET else (run.tool,), tuple[ToolRun, ...])
@@ -92,7 +90,6 @@ def _cell(cell: CellResult) -> CellResult:
 
 
 def _reason(kind: OutcomeKind | None, calls: str) -> str:
-    """Returns the sentence of an outcome, with the calls that are left of the stored reason."""
     said = _NOT_SHARED if kind is None else _REASONS[kind]
     return said if calls == REMOVED else f"{said}: {calls}"
 

@@ -1,5 +1,4 @@
-"""The commands `linkgauge pack` and `linkgauge share`: write a kept run as one file, or as a page
-without names."""
+"""The commands `linkgauge pack` and `linkgauge share`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Packs a run's folder into one archive, .tar.zst: samples, journal, the machine's files, and the
-report if there is one."""
+"""Packs a run's folder into one archive, .tar.zst."""
 
 from __future__ import annotations
 
@@ -33,9 +32,8 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Equal folders become equal archives. What is missing because the run broke off is made from
-    the journal. Raises InputError if the path is no run's folder, MissingPackage without
-    Zstandard."""
+    """Equal folders become equal archives. Files that an interrupted run lacks are made of its
+    journal. Raises InputError for no run's folder, MissingPackage without Zstandard."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
@@ -54,7 +52,6 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Returns the run's own files, without links, folders and unfinished files."""
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
@@ -68,8 +65,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Returns the files of the run without names, and the names of the files that are left out,
-    because nothing declares what they hold."""
     who = shared_texts()
     kept = run_files(anonymised(run, who))
     if JOURNAL_FILE in files:
@@ -81,8 +76,7 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns the time at which the run ended, in seconds since 1970. For an interrupted run, this
-    is the time at which it began. All files in the archive get this time."""
+    """Returns seconds since 1970: the end of the run, or its begin if it was interrupted."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

@@ -1,5 +1,4 @@
-"""Writes a run for other people: one small page without names, and a card of six lines for a
-ticket."""
+"""Writes a run for other people: a small page without names, and a card of six lines."""
 
 from __future__ import annotations
 
@@ -61,7 +60,6 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """Returns the run without names and with new verdicts, for a small page."""
     one = judged(anonymised(run, shared_texts()))
     return OneRun(one.run, one.outcome, is_small=True)
 
@@ -125,8 +123,6 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(word: str, tiles: list[Tile]) -> str:
-    """Returns the verdict in a word, with the number of cells of each kind. Bad cells come
-    first."""
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
@@ -135,7 +131,6 @@ def _verdict(word: str, tiles: list[Tile]) -> str:
 
 
 def _figures(run: Run) -> str:
-    """Returns the lowest and the highest figure of each kind, as far as there is room."""
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
@@ -152,8 +147,6 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Yields each kind of figure with its result at the largest size. If the run has no known kind,
-    yields its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -165,8 +158,7 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """Returns the finding, its cause, and the first step. If there is too little room, less
-    important parts are left out. Then the longest part is cut."""
+    """Without room, less important parts go first; then the longest is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")

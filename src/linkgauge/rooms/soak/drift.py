@@ -12,8 +12,7 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """`ratio` is the last level by the first, and `at` is the time of the first change in
-    seconds."""
+    """`ratio` is the last level by the first; `at` is the first change, in seconds."""
 
     cell: CellCourse
     ratio: float
@@ -22,9 +21,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns the cells whose level changed by at least `LEAST`, the worst first. The changes are
-    found by model/stats/change_points.py. Testing many cells does not make false changes more
-    likely."""
+    """Finds changes of at least `LEAST`, the worst first, corrected for the number of cells."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

@@ -123,8 +123,6 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Returns a table of cells. If there are many, the cells that drifted come first. Then come
-    cells whose slowest samples are furthest from the median."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -152,7 +150,6 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """How fast the slowest 1 % of samples are, relative to the median."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0
@@ -174,7 +171,6 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """None if its library reported nothing."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

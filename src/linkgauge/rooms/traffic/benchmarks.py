@@ -1,7 +1,6 @@
-"""The staged traffic test: the host's threads read or write one staging buffer as fast as they can,
-while the device copies from it or to it. Both rates are over the same time. Each side is also
-measured alone. Source: the manual page of gc-hosttraffictest, whose tiles are the device's
-streams."""
+"""The staged traffic test: host threads and a device use one staging buffer as fast as they can,
+together and alone. Both rates are over the same time. Source: the manual page of
+gc-hosttraffictest, whose tiles are the device's streams."""
 
 from __future__ import annotations
 
@@ -52,7 +51,6 @@ class Combination(msgspec.Struct, frozen=True):
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """Returns the title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -68,8 +66,7 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """`memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node` is the buffer's, and
-    `threads` is the host's engine (`host:0.cpu*7`)."""
+    """`memory`, `engine` are the device's (`cuda:0.sm`), `threads` the host's (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -78,7 +75,6 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """Returns the transfers of a cell of the test, as text in linkgauge's notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -88,9 +84,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """Returns the users of the buffer, for each device of the set: its engine of type `kind`, and
-    the host's threads. For backend `host`, threads replace the device. Raises InputError if there
-    is no device, or if the engine is unknown."""
+    """For `host`, threads replace the device. Raises InputError without device or known engine."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -115,8 +109,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns the users of the buffer for a device. By default, the host uses all CPUs of the node
-    except one, which starts the device's work."""
+    """By default the CPUs of the node but one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -143,8 +136,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks: both sides together, the device alone, and the host alone. Benchmarks
-    without combinations are left out. Rows are combinations, and columns are devices."""
+    """Rows are combinations, columns devices. Benchmarks without combinations are left out."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -168,8 +160,8 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes that each side moved in all samples, None if it took no part. `seconds` are the
-    device's, or the host's if it was alone; `host_bytes` counts the bytes in this time."""
+    """Bytes in all samples, None for a side that took no part. `seconds` are the device's, or the
+    host's if it was alone; `host_bytes` counts the bytes in this time."""
 
     seconds: float
     device_bytes: float | None
@@ -177,17 +169,16 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """The device's rate in bytes/s."""
+        """Returns bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """The host's rate in bytes/s."""
+        """Returns bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """None if the cell has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -204,15 +195,14 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """Formats a rate in bytes/s as 10^9 bits a second, for people."""
+    """Takes bytes/s, and formats 10^9 bits a second."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Returns a line on why a cell is not good enough: a side was slower than its minimum. The
-    minimums are in bytes/s; 0 means no minimum. None if the cell is good enough."""
+    """The minimums are in bytes/s; 0 means none. None if the cell is good enough."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -224,8 +214,7 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """`by` is the type of the device's engine, `streams` are the device's, and `threads` the
-    host's."""
+    """`by` is the kind of the device's engine; `streams` are its own, `threads` the host's."""
 
     by: str = "sm"
     streams: int = 32

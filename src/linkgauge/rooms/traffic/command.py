@@ -1,5 +1,4 @@
-"""The command `linkgauge traffic`: measures host threads and a device that use one staging buffer,
-together and alone."""
+"""The command `linkgauge traffic`."""
 
 from __future__ import annotations
 

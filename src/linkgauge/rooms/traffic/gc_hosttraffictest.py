@@ -1,7 +1,5 @@
-"""gc-hosttraffictest, Graphcore's test, by its manual page. Tiles are the streams of the device,
-the payload is the size of a kernel's access. `-r`, `--suppress-failure-reset` and
-`--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there are
-no tiles to dump."""
+"""Graphcore's gc-hosttraffictest, by its manual page. Tiles are the device's streams, the payload
+is a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` change nothing."""
 
 from __future__ import annotations
 
@@ -135,8 +133,7 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Splits `count` into two factors, and returns them. The first factor is at most `most`. If
-    there are no suitable factors, the product is slightly more than `count`."""
+    """Two factors, the first at most `most`; their product may be slightly more than `count`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -235,8 +232,6 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """Returns the combinations to measure. By default there are four. Otherwise, each chosen access
-    of the host is combined with each chosen access of the tiles, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -245,7 +240,6 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """Returns the chosen accesses of a side. The set is {None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

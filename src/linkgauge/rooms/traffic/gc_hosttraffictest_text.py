@@ -1,5 +1,4 @@
-"""Writes the output of gc-hosttraffictest as on its manual page: lines of text, or one JSON
-document."""
+"""Writes gc-hosttraffictest's output as on its manual page: lines, or one JSON document."""
 
 from __future__ import annotations
 
@@ -21,9 +20,6 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Each test has a line on stdout and errors on stderr; if `verbose`, a progress bar on stderr,
-    too."""
-
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
         self._objection = objection
@@ -46,14 +42,13 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """Returns a progress bar for a sequence of tests: `[====    ]  50%`."""
+    """Formats `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
 
 def line(title: str, volume: Volume) -> str:
-    """Formats the line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps
-    tile write, for 4.26 seconds.`"""
+    """Formats `buffer <- tile:  24.63 Gbps tile write, for 4.26 seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
@@ -64,7 +59,6 @@ def line(title: str, volume: Volume) -> str:
 
 
 def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
-    """The name, the bytes and the bytes/s of each side that took part."""
     if volume.host_bytes is not None:
         yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
     if volume.device_bytes is not None:
@@ -72,7 +66,6 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """What `-v` adds to a test."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")
@@ -81,7 +74,6 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
-    """The first line of `-v`."""
     what = "Host threads in a device's stead" if device is None else f"{device.model}"
     sizes = f"{count_of(tiles, 'tile')}, {count_of(len(tests), 'test')}"
     return f"Device: {what}; {sizes}"

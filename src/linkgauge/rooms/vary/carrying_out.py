@@ -43,9 +43,6 @@ MOST = 36
 
 
 class LiveRounds(Rounds):
-    """Shows which run of which round is measured, and the time left. The bar is removed when the
-    context ends."""
-
     def __init__(self, errors: Console, runs: int) -> None:
         self._errors = errors
         self._bar = ExitStack()
@@ -96,7 +93,6 @@ class LiveRounds(Rounds):
         self._progress.update(self._task, completed=self._begun - 1 + part)
 
     def say(self, line: str) -> None:
-        """Prints each note once, even if several runs have it."""
         if line not in self._said:
             self._said.add(line)
             self._errors.print(line)
@@ -109,8 +105,7 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """Returns the significance as a fraction. Raises InputError if this number of rounds is too
-    small to prove any difference, or if either value is too large."""
+    """Returns a fraction. Raises InputError if these rounds can prove nothing, or are too many."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -126,8 +121,7 @@ def check_rounds(rounds: int, significance: str) -> float:
 
 
 class MeasuredRounds(NamedTuple):
-    """The runs of all rounds, the comparison of their settings, and the file that keeps it, if
-    any. `end` is what ended the rounds early: Ctrl-C or an error."""
+    """`end` is what ended the rounds early: Ctrl-C or an error."""
 
     taken: Sequence[RoundRun]
     variation: Variation
@@ -150,8 +144,7 @@ def carry_out(asked: RoundsRequest, form: Format) -> int:
 
 
 def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
-    """Measures the rounds, compares the settings, and keeps all of it. What ended the rounds is
-    raised if it came before the first run was measured."""
+    """Raises what ended the rounds if it came before the first run was measured."""
     started, taken = now(), list[RoundRun]()
     end: BaseException | None = None
     try:
@@ -215,8 +208,7 @@ _Own = Sequence[CellFigure | None]
 
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Returns every cell with its figures under all settings. Each setting is compared with the
-    first, at the given significance. Holm's method accounts for the number of comparisons."""
+    """Compares each setting with the first; Holm's method accounts for the number of tests."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
@@ -231,9 +223,7 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether further rounds may find a difference. For that, at least one cell must be able to get
-    figures under the first setting and under another. A cell that was skipped once is always
-    skipped."""
+    """Whether a cell has figures under the first setting and another; skipped cells stay so."""
     for own in _cells(runs, settings):
         first, *others = (any(one and one.status != "skip" for one in each) for each in own)
         if first and any(others):
@@ -242,8 +232,7 @@ def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """Returns the figures of each cell, by setting and round. An interrupted run is left out,
-    because cells or samples may be missing."""
+    """Leaves out interrupted runs, because cells or samples may be missing."""
     threads: dict[Key, set[str]] = {}
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     done = [one for one in runs if one.kept.finished]
@@ -265,8 +254,6 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
-    """Yields the figures of a run. A cell that uses all threads appears a second time, in the
-    column `ALL`. Its number of threads is recorded in `threads`."""
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
     for (result, cell), figure in zip(every, figures_of(run).cells, strict=True):
@@ -277,7 +264,6 @@ def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
 
 
 def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
-    """Whether the column is a number of threads, and each CPU of the nodes has a thread."""
     engines = [transfer.engine for transfer in cell.transfers if transfer.engine.kind == "cpu"]
     there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
     threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]

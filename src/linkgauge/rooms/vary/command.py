@@ -1,5 +1,4 @@
-"""The command `linkgauge vary`: measures the same benchmarks under several settings, and shows the
-differences."""
+"""The command `linkgauge vary`."""
 
 from __future__ import annotations
 
@@ -44,8 +43,6 @@ def _experiment_names(_: Typed) -> Iterable[str]:
 
 
 class ComparedOptions(Options):
-    """The options to compare; each may have several values."""
-
     cpus: tuple[str, ...] = option(SETTINGS, "Use only these CPUs: 0-3,8, or all.", "CPUS")
     numa_node: tuple[str, ...] = option(
         SETTINGS, "Take the host memory of device copies from this node.", "N|near"
@@ -131,7 +128,6 @@ def vary(asked: VaryOptions) -> int:
 
 
 def requested(asked: VaryOptions) -> RoundsRequest:
-    """The request that the options describe, without a named experiment. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.settings import EngineSettings
@@ -182,8 +178,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A named experiment. `question` is what it answers. `options` has the values of each option;
-    if there are several, the first is the baseline."""
+    """`options` has the values of each option; the first of several is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -240,7 +235,6 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(asked: VaryOptions) -> int:
-    """Shows the command line of the experiment that the options name, and carries it out."""
     if asked.experiment == LIST:
         return _list_all()
     words, options = expanded(asked)
@@ -256,9 +250,8 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
-    """Returns the words of the experiment's command line, and its options. Options that were given
-    replace those of the experiment. Raises InputError for an unknown name, or if the experiment
-    does not suit the machine."""
+    """Given options replace those of the experiment. Raises InputError for an unknown name, or if
+    the experiment does not suit the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")

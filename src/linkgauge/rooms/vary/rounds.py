@@ -32,9 +32,8 @@ KEPT = 2000
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs the user's command in a shell with these additional environment variables (None: unset).
-    Returns the end of its output. Raises LinkgaugeError if the command fails. `before` names the
-    next step in the error."""
+    """Runs the command in a shell with these variables (None: unset), and returns the end of its
+    output. Raises LinkgaugeError if it fails; `before` names the next step."""
     with ExitStack() as ending, Interrupts() as interrupts:
         with interrupts.held():  # Ctrl-C ends the command, also while it starts
             process = start(
@@ -59,7 +58,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _printed(process: subprocess.Popen[bytes], before: str) -> bytes:
-    """Waits for the end of the command and returns its output."""
     while True:
         try:
             return process.communicate(timeout=_LOOK)[0]
@@ -75,15 +73,12 @@ def _printed(process: subprocess.Popen[bytes], before: str) -> bytes:
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A setting, and the request for a run under this setting."""
-
     setting: Setting
     request: RunRequest
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """The request for a comparison of `variants` in this many rounds. `prepare` is a command that
-    the shell runs before each run."""
+    """`prepare` is a command that the shell runs before each run."""
 
     variants: tuple[Variant, ...]
     rounds: int
@@ -93,16 +88,12 @@ class RoundsRequest(msgspec.Struct, frozen=True):
 
 
 class RoundRun(NamedTuple):
-    """A run in a round, and the folder that keeps the run."""
-
     kept: KeptRun
     run: Run
     folder: Path | None
 
 
 class Rounds(Observer):
-    """An observer of rounds and of the runs in them."""
-
     def prepares(self, setting: Setting, number: int) -> None:
         """Is called before the run of this setting in round `number`. Rounds are counted from 0."""
 
@@ -121,7 +112,6 @@ _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """Returns the plan of each variant; all plans have the same sizes."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:
@@ -140,8 +130,7 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Returns the plans with equal sizes. Default sizes depend on free memory, so the smallest size
-    in any plan is used for a table."""
+    """Default sizes depend on free memory: the smallest in any plan is used for a table."""
     counts = Counter[tuple[int, str, str]]()
     least: dict[tuple[str, str, int], int] = {}
     keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
@@ -165,9 +154,8 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Yields each run when it ends. A run that Ctrl-C interrupts is yielded before
-    KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run fails, and all
-    errors of a session."""
+    """Yields a run that Ctrl-C interrupts before KeyboardInterrupt. Raises LinkgaugeError if the
+    command before a run fails, and all errors of a session."""
     variants, seeds = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -193,8 +181,7 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """Runs the user's command, if any, and returns its output. The command gets the options of the
-    setting as environment variables, such as LINKGAUGE_NUMA_NODE for `--numa-node`."""
+    """The command gets the setting's options: LINKGAUGE_NUMA_NODE for `--numa-node`."""
     if command is None:
         return None
     setting = variant.setting
@@ -209,8 +196,7 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
 
 
 def _reseeded(request: RunRequest, draw: int) -> RunRequest:
-    """Returns the request for a run. On a simulated machine, the number `draw` determines the
-    noise, so that it differs between runs."""
+    """On a simulated machine, `draw` determines the noise, so that runs differ."""
     settings = request.settings
     if settings.simulation is None:
         return request

@@ -130,7 +130,6 @@ def _ends(sizes: Sequence[int]) -> str:
 
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
-    """Yields lines on the sizes at which each setting is better or worse."""
     for number, setting in enumerate(settings[1:], 1):
         equivalent: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
@@ -190,7 +189,6 @@ def _promise(variation: Variation) -> str:
 
 
 def variation_csv(variation: Variation) -> str:
-    """Returns the comparison as CSV, a line for each cell and setting, in base units."""
     return csv_text((COLUMNS, *(row for cell in variation.cells for row in _rows(variation, cell))))
 
 

@@ -47,8 +47,6 @@ _FIELDS = {
 
 
 class Choice(NamedTuple):
-    """A value of an option or of a variable, both as it was typed and as a run uses it."""
-
     option: str
     typed: str
     value: object
@@ -66,8 +64,7 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Returns a variant for every combination of the options' values. Combinations of first values
-    come first. Raises InputError for an invalid value, or if nothing varies."""
+    """Combinations of first values come first. Raises InputError, also if nothing varies."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:
@@ -110,7 +107,6 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]
 
 
 def _read(option: str, text: str, simulation: Simulation | None) -> object:
-    """Returns the value that a text stands for. Raises InputError for an invalid text."""
     match option:
         case "--cpus":
             return () if text == "all" else _cpus(text, _usable_cpus(simulation))
@@ -155,7 +151,6 @@ def _usable_cpus(simulation: Simulation | None) -> Collection[int]:
 
 
 def host_of(simulation: Simulation | None) -> Host:
-    """Returns the host of the simulated machine, or of this machine if nothing is simulated."""
     if simulation is None:
         from linkgauge.machine.host import read_host
 
@@ -166,8 +161,6 @@ def host_of(simulation: Simulation | None) -> Host:
 
 
 def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
-    """Returns the CPUs in a list such as `0-3,8`, in ascending order. Raises InputError for any
-    other text, or if a CPU is not usable."""
     if not _CPUS.fullmatch(text):
         raise InputError(f"--cpus {text}: give CPUs such as 0-3,8, or all")
     cpus: set[int] = set()
@@ -184,8 +177,7 @@ def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
 
 
 def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the name and the values of `NAME=A,B`; `\\,` is a comma within a value. Raises
-    InputError for any other text."""
+    """Reads `NAME=A,B`; `\\,` is a comma within a value. Raises InputError."""
     name, equals, values = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         raise InputError(f"--env {text}: give the variable and its values: NAME=A,B")

@@ -1,5 +1,5 @@
-"""A libvirt domain as plain values. Sizes are in bytes. vCPUs and cells have libvirt's numbers,
-CPUs and nodes the host's. A value is null if the domain leaves it to libvirt."""
+"""A domain as plain values: sizes in bytes, vCPUs and cells by libvirt's numbers, CPUs and nodes by
+the host's. A value is None if the domain leaves it to libvirt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, int]:
-        """The counts by name, without dies and clusters if there is only one of each."""
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
 
@@ -41,8 +40,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """What a guest shows if only these vCPUs exist: sockets, cores, and the most threads of a
-        core."""
+        """Returns sockets, cores and most threads of a core that a guest with these vCPUs shows."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
@@ -66,10 +64,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns a topology with as many cores in all, as many threads of a core, and as few
-        sockets as possible, none of them in two cells. If only a socket for each vCPU is in no two
-        cells, as with cells of 3 and 5, all vCPUs are one socket. None if the threads of a core are
-        in two cells."""
+        """Keeps cores and threads, with as few sockets as possible, none in two cells; one socket
+        if none fits, as with cells of 3 and 5. None if a core is in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -81,8 +77,6 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
 
 class GuestNode(msgspec.Struct, frozen=True):
-    """A cell. `distances` are by the number of the other cell."""
-
     index: int
     vcpus: Cpus = ()
     memory: int = 0
@@ -127,8 +121,7 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A PCI function: its address on the host, as sysfs writes it, in the guest (null if left
-    open), and its XML."""
+    """`source` is the address on the host as sysfs writes it; `guest` is None if left open."""
 
     source: str
     guest: BusAddress | None = None
@@ -137,13 +130,12 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A virtual machine as its definition has it. `vcpus` are the most; `enabled` are there at the
-    start. If `automatic`, numad chooses CPUs and nodes at each start. vCPUs and emulator without a
-    pin run in `cpuset`. `memory` includes memory devices (`added_memory`, by their cell);
-    `current_memory` is what a balloon leaves. `cpu` is the model, or the mode that takes the
-    host's; null: QEMU's default. `iommu` is the guest's own. `mediated` are vGPUs, `mapped` whole
-    devices by a mapping of the cluster (Proxmox VE), `elements` the texts that a better placement
-    changes, and `refused` what libvirt refuses of others, with the reasons."""
+    """`vcpus` are the most; `enabled` are there at the start. If `automatic`, numad chooses CPUs
+    and nodes. vCPUs without a pin run in `cpuset`. `memory` includes memory devices
+    (`added_memory`, by cell); `current_memory` is what a balloon leaves. `cpu` is the model, or the
+    mode that takes the host's. `iommu` is the guest's own. `mediated` are vGPUs, `mapped` devices
+    of Proxmox VE's mapping, `elements` the texts that a placement changes, `refused` what libvirt
+    refuses, with reasons."""
 
     name: str
     form: str = "libvirt"
@@ -192,15 +184,12 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def other_pins(self) -> dict[str, Cpus | None]:
-        """The pins of the emulator and of each IO thread, by their names; null for a thread without
-        a pin."""
         threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether a guest takes threads for cores, as its CPU lacks AMD's `topoext`: EPYC models
-        have it, host-model takes the host's; host-passthrough and QEMU's older models lack it.
-        `vendor` is of the host's CPU, which an emulated CPU does not have."""
+        """Without AMD's `topoext`, threads show as cores: EPYC models have it, host-model has the
+        host's; host-passthrough and older models lack it. `vendor` is of the host's CPU."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)
@@ -210,12 +199,10 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """Returns the cell of the expander above a device; null if there is none."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """Returns the way from a root bus to a device; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -233,8 +220,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciRoute(msgspec.Struct, frozen=True):
-    """The guest's root bus (null for an expander without a number), then slot and function at each
-    bridge and of the function itself. The firmware numbers the buses between."""
+    """`root_bus` is None for an expander without a number; `steps` are slots and functions."""
 
     root_bus: int | None
     steps: tuple[tuple[int, int], ...]
@@ -256,8 +242,7 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """Returns the numbers of a list, ascending. Raises ValueError for what libvirt refuses: a piece
-    that is no number or range, a range that falls, a number that is too large, an empty list."""
+    """Returns ascending numbers. Raises ValueError for what libvirt refuses."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())

@@ -1,6 +1,5 @@
-"""Reads libvirt's XML of a domain (`virsh dumpxml`), which is untrusted: defusedxml refuses
-document types and entities, size and depth are limited, and a garbled number is an error that names
-its element."""
+"""Reads libvirt's XML of a domain, which is untrusted: defusedxml refuses document types and
+entities, size and depth are limited, and a garbled number is an error that names its element."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """Reads the definition in a file; `-` is stdin. Raises InputError, in one line, if the file has
-    none."""
+    """`-` is stdin. Raises InputError, in one line, if the file has no definition."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -163,8 +161,6 @@ def _cpu_model(element: Element | None) -> str | None:
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
-    """Returns the vCPUs that are there at the start: the ones marked as enabled, else the first
-    ones."""
     marked = xml.keyed(root.iterfind("vcpus/vcpu"), "id", lambda one: one.get("enabled") != "no")
     if marked:
         return tuple(sorted(n for n, is_on in marked.items() if is_on and n < most))
@@ -175,8 +171,6 @@ def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
 
 
 def _iothreads(root: Element) -> Cpus:
-    """Returns the numbers of the IO threads: the listed ones, filled up from 1 to as many as there
-    are."""
     wanted = xml.content(root.find("iothreads"), xml.number) or 0
     listed = set(xml.keyed(root.iterfind("iothreadids/iothread"), "id", lambda _: True))
     free = (one for one in range(1, MOST) if one not in listed)
@@ -242,8 +236,7 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Yields the PCI functions that are passed through, network adapters included. A function whose
-    address is `unassigned` does not reach the guest, so it is left out."""
+    """Includes network adapters. A function that is `unassigned` does not reach the guest."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -262,8 +255,7 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """Returns a PCI address; None if the address is of another kind. Missing parts are 0, as for
-    libvirt."""
+    """None if the address is of another kind. Missing parts are 0, as for libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)

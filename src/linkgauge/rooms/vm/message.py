@@ -1,5 +1,4 @@
-"""Writes the message in which a guest asks its host's administrator for changes, the cheapest
-first."""
+"""Writes what a guest asks its host's administrator to change, the cheapest first."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """None if the host can mend nothing, or if the domain belongs to another guest."""
+    """Empty if the host can mend nothing, or if the domain belongs to another guest."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

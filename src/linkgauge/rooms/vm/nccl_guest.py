@@ -1,5 +1,4 @@
-"""What a guest does not see of itself, as its host and its domain know it: the switches above the
-cards that are passed through. NCCL's topology file is written of it."""
+"""Describes a guest for NCCL's topology file, with the host's switches above its cards."""
 
 from __future__ import annotations
 
@@ -18,10 +17,7 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Returns the guest with its cells, its cards at their addresses in the guest, and the host's
-    bridges above them, whose addresses are made up: the guest has none of them.
-
-    Raises InputError if the domain does not say where the cards are."""
+    """Bridges get made-up addresses. Raises InputError if the domain does not place a card."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}
@@ -42,8 +38,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """Yields the number in the guest of each controller's bus. SeaBIOS, OVMF and Linux number what
-    is below a root bus depth first, by slot and function."""
+    """SeaBIOS, OVMF and Linux number buses depth first, by slot and function."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number
@@ -73,8 +68,6 @@ def _address(device: HostDevice, buses: dict[int, int]) -> str:
 
 
 def _cell(domain: Domain, device: HostDevice, host: Machine) -> int:
-    """Returns the cell of a card: that of its expander, or one whose memory is on the card's
-    node."""
     near, known = host.functions[device.source].numa_node, domain.cell_of(device)
     nodes = {cell.index: domain.policy_of(cell.index) for cell in domain.cells}
     like = (index for index, policy in nodes.items() if policy and near in (policy.nodes or ()))

@@ -38,8 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is null for a guest by itself, and on a host without one, whose domains are then
-    `running` and `defined`. `vendor` is of the machine's CPU."""
+    """`domain` is None if none is given; a host then has `running` and `defined` ones."""
 
     machine: Machine
     decision: Decision
@@ -56,8 +55,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The settings that ask the system that writes the XML for the placement; empty if that is
-        libvirt itself."""
+        """What the system that writes the XML is asked for; empty for libvirt."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -206,7 +204,6 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """Returns <vcpu> without numad's placement; None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")
@@ -234,7 +231,6 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 
 def _numatune(suited: Suited) -> Element | None:
-    """Binds the memory of each cell to its own nodes. None if it stays as it is."""
     if not suited.nodes:
         return None
     nodes = {*chain(*suited.nodes.values())}
@@ -282,8 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """An expander for each cell, a root port for each card that is at no cell or at a wrong one,
-    and its functions."""
+    """An expander for each cell, a root port for each misplaced card, and its functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -307,7 +302,6 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
 
 
 def _slot(device: HostDevice) -> str:
-    """The address of a card, which its functions share."""
     return device.source.rpartition(".")[0]
 
 
@@ -330,7 +324,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """It keeps the function that it has on the host."""
+    """Functions of a card keep their distance; the first becomes 0."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

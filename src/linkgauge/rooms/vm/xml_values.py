@@ -1,5 +1,4 @@
-"""Reads the values of XML elements strictly: a garbled value is an InputError that names its
-element."""
+"""Reads values of XML elements; a garbled one is an InputError that names its element."""
 
 from __future__ import annotations
 
@@ -38,7 +37,6 @@ def required(element: Element, name: str, read: Callable[[str], Value]) -> Value
 
 
 def known(element: Element, names: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
-    """Returns the values of those of these attributes that the element has, by name."""
     return {name: required(element, name, read) for name in names if name in element.attrib}
 
 
@@ -53,8 +51,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns the values of elements by the number in their attribute `key`. Raises InputError if
-    an element has no such number, or if two have the same."""
+    """Returns values by the number in `key`. Raises InputError if it is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -65,15 +62,13 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """Returns the bytes that an element's text gives, rounded up to a kibibyte, as libvirt does.
-    None if the element is missing."""
+    """Returns bytes, rounded up to a kibibyte, as libvirt does. None without an element."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """Returns a function that reads a size in this unit and returns bytes. None stands for
-    `KiB`."""
+    """The function returns bytes. None stands for `KiB`."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 
@@ -85,7 +80,6 @@ def number(text: str, digits: int = 9) -> int:
 
 
 def count(text: str) -> int:
-    """Reads a number of vCPUs, or of parts of the topology."""
     if not 1 <= (found := number(text)) <= MOST:
         raise ValueError(f"give a number from 1 to {MOST}")
     return found

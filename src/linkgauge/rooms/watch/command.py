@@ -1,5 +1,4 @@
-"""The command `linkgauge watch`: measures every link briefly at intervals (probes), and reports
-links that get worse."""
+"""The command `linkgauge watch`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Finds cells that got worse than before, or that are worse than expected.
-
-Two slow measurements in a row make a cell degraded; one alone does not count. Two good measurements
-end the state. Wrong bytes, an error or a timeout count at once."""
+"""Finds cells that got worse, or are worse than expected. Two slow measurements in a row make a
+cell degraded, two good ones end this. Wrong bytes, an error or a timeout count at once."""
 
 from __future__ import annotations
 
@@ -40,17 +38,12 @@ certain. With this number of earlier figures, the scatter counts twice."""
 
 
 class WatchedCell(NamedTuple):
-    """A cell of a judged run, with its identity over several runs."""
-
     cell: SeriesId
     found: CellResult
     result: Result
 
 
 class _State:
-    """The state of a cell. `usual` are its usual figures. `slow` and `good` count measurements in a
-    row. `since` is the time in seconds since which the cell is degraded, or None."""
-
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
         self.slow = self.good = 0
@@ -59,9 +52,8 @@ class _State:
 
 
 class Degradation:
-    """Finds degraded cells. A figure is slow if it is worse than the usual figure by more than
-    `least` (by default what the kind of path allows), and by more than earlier figures vary. A
-    figure that is low compared with the expectation is slow, too; what it was before says more."""
+    """A figure is slow if it is worse than usual by more than `least` (by default that of its path)
+    and by more than earlier figures vary, or if it is low against the expectation."""
 
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
@@ -69,8 +61,7 @@ class Degradation:
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
-        """Learns the usual figures of cells from earlier runs, the latest run first. `better` has
-        the tables to learn from."""
+        """`runs` have the latest first; `better` has the tables to learn from."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
@@ -82,8 +73,7 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the figures since the last lasting change. If that change made them worse by more
-        than `least`, returns the figures before the change. Such a loss does not become usual."""
+        """The figures since the last lasting change, or before it if it was a loss."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -102,8 +92,7 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """Takes in a measurement. `now` is in seconds, and `time` is the time of day. Returns the
-        event that results, or None if nothing changed."""
+        """`now` is in seconds, `time` the time of day. None if nothing changed."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
@@ -123,7 +112,6 @@ class Degradation:
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
-        """Whether the next measurement may change the cell's state."""
         state = self._cells.get(cell)
         if state is None:
             return False
@@ -138,7 +126,6 @@ class Degradation:
     def _degrade(
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
-        """Marks a cell as degraded. Returns an event if the cell was not degraded before."""
         state.good, state.why = 0, why
         if state.since is not None:
             return None

@@ -1,7 +1,4 @@
-"""The events that a watch reports. Each event is a line of its own, and `event` names its kind.
-
-Moments are times of day (ISO 8601, UTC), figures are in the cell's unit. Missing values are
-null."""
+"""Events of a watch, a line each. Moments are ISO 8601 (UTC), figures in the cell's unit."""
 
 from __future__ import annotations
 
@@ -180,7 +177,7 @@ def event_json(event: Event) -> str:
 
 
 def event_line(event: Event) -> Line | None:
-    """Returns the event as a line for people; None for events that people need not see."""
+    """None for events that people need not see."""
     said = _said(event)
     if said is None:
         return None
@@ -212,8 +209,7 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """Formats an observation: `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier),
-    …`."""
+    """Says `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
     cell = event.cell
     size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
@@ -233,7 +229,7 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """Formats a figure relative to another figure: `44% of`; for a time, `10.9 times`."""
+    """Says `44% of`; of a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -254,7 +250,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """Formats a share in percent. A small share has only one digit: `0.00009%`."""
+    """Formats percent. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

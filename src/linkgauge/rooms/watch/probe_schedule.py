@@ -1,5 +1,4 @@
-"""Chooses which cells the next probe measures, within the budget of a watch. Cells take turns.
-Devices that other processes use are left alone."""
+"""Chooses the cells of the next probe, in turn and within the budget; busy devices wait."""
 
 from __future__ import annotations
 
@@ -30,7 +29,6 @@ SPAN = 0.25
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
-    """Returns the devices of the plan that other processes keep busy, each with the reason."""
     found = machine.inventory.accelerators if machine.inventory is not None else ()
     used = {str(place) for _, cell in able(plan) for place in cell.places}
     mine = (one for one in found if one.memory in used)
@@ -42,7 +40,6 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """Describes the load of an accelerator."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -53,8 +50,7 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """Returns the share of the CPUs' time that is used now, or 0 if the kernel does not report it.
-    This takes `SPAN` seconds, in which this process is idle."""
+    """Returns the share of the CPUs' time in use, 0 if unknown. Idles for `SPAN` seconds."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -86,9 +82,8 @@ the estimate at once."""
 
 
 class ProbeSchedule:
-    """The cells of a plan, which take turns. A probe may keep devices busy for the share `budget`
-    of `every` seconds. Time that a probe saves or exceeds is added to or taken from later
-    probes."""
+    """Cells take turns. A probe may keep devices busy for the share `budget` of `every` seconds;
+    time that it saves or exceeds counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -98,14 +93,12 @@ class ProbeSchedule:
         self._costs: dict[CellId, float] = {}
 
     def begin(self) -> None:
-        """Begins a probe, and adds the time of an interval to what the probe may use."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next free cells that fit into the time. Cells that are not free keep their
-        turn. If no cell of a table was measured yet, only one of its cells is chosen, because the
-        cost is a guess."""
+        """Returns the next free cells that fit into the time; others keep their turn. Of a table
+        that was never measured, one cell is chosen, because its cost is a guess."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -119,19 +112,16 @@ class ProbeSchedule:
         return chosen
 
     def has_room(self, of: CellId, spent: float) -> bool:
-        """Whether there is time to measure a cell once more, after `spent` seconds."""
         return spent + self._cost(of) <= self._credit
 
     def spend(self, seconds: float, took: Mapping[CellId, float]) -> None:
-        """Counts the time of a probe, and how long each of its cells took."""
         self._credit -= seconds
         for of, latest in took.items():
             known = self._costs.get(of, latest)
             self._costs[of] = latest if latest >= known else known + _NEW * (latest - known)
 
     def measured(self, cells: Collection[CellId], again: Collection[CellId] = ()) -> None:
-        """Moves the measured cells to the end of the queue, but those to measure `again` to its
-        begin."""
+        """Measured cells go to the end of the queue, those of `again` to its begin."""
 
         def order(of: CellId) -> int:
             return 1 if of not in cells else 0 if of in again else 2
@@ -139,13 +129,12 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """Returns the cost of a cell in seconds: its last cost, else that of the dearest cell."""
+        """Returns the seconds of a cell's last cost, else those of the dearest cell."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))
 
     def plan_of(self, cells: Collection[CellId]) -> Plan:
-        """Returns the plan's tables with only these cells. The cells are numbered from 0."""
         counted = count()
         kept = (
             replace(

@@ -73,9 +73,8 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The request for a watch. A probe is made every `every` seconds, for `seconds` seconds or
-    `probes` probes; if both are None, without end. `budget` is the largest share of the time in
-    which devices may be busy. Changes below `least` are ignored."""
+    """A probe every `every` seconds, for `seconds` or `probes`, else without end. `budget` is the
+    share of the time in which devices may be busy. Changes below `least` are ignored."""
 
     request: RunRequest
     every: float
@@ -86,8 +85,6 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Watches the cells of a plan."""
-
     def __init__(self, asked: Asked, plan: Plan, tell: Tell, clock: Clock) -> None:
         self._asked, self._plan, self._tell, self._clock = asked, plan, tell, clock
         self._schedule = ProbeSchedule(plan, asked.budget, asked.every)
@@ -100,9 +97,8 @@ class Watch:
         self._began = clock.now()
 
     def carry_out(self) -> int:
-        """Makes probes until the time or the number of probes is reached, and returns the exit
-        code. Ctrl-C or SIGTERM ends the watch: its end is reported, then KeyboardInterrupt is
-        raised."""
+        """Returns the exit code. Ctrl-C or SIGTERM ends the watch: its end is reported, then
+        KeyboardInterrupt is raised."""
         try:
             self._probe()
             while self._number != self._asked.probes and self._wait():
@@ -134,8 +130,6 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> dict[str, float]:
-        """Returns the seconds in which devices were busy, and those of all intervals so far, each
-        counted in full."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return {"busy": self._busy, "elapsed": elapsed, "duty": self._busy / elapsed}
 
@@ -162,9 +156,7 @@ class Watch:
         return len(chosen)
 
     def _next(self) -> tuple[RunRequest, dict[str, str]]:
-        """Returns the request for a probe, and why the host is busy, if it is. On a simulated
-        machine, the request has the number of cells measured so far, which decides when faults
-        begin."""
+        """A simulation gets the number of cells so far, which decides when faults begin."""
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
             simulation = replace(simulation, passed=simulation.passed + self._cells)
@@ -235,8 +227,7 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """Returns the outcome of all probes. Its exit code is 3 if a cell cannot be measured now, 1
-        if a cell is degraded or the doctor found a failure, 4 if nothing was measured, else 0."""
+        """Exits with 3 if a cell cannot be measured now, 1 for a loss or failure, 4 for none."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))
@@ -247,8 +238,7 @@ class Watch:
 
 
 class _Timer(Observer):
-    """Times the cells of a probe. `took` has the seconds of each cell. `busy` is the time from the
-    start of the first cell to the end of the last."""
+    """`busy` is the time from the start of the first cell to the end of the last."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -297,9 +287,7 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
-    """Makes a plan, watches its cells, and returns the exit code. `otherwise` is used if the
-    request in `asked` has no cell on this machine. Raises InputError if there is nothing to
-    watch."""
+    """`otherwise` replaces a request without cells here. Raises InputError for nothing to watch."""
     for request in filter(None, (asked.request, otherwise)):
         asked = replace(asked, request=request)
         with opened(request) as session:

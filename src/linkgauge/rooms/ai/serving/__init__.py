@@ -1,5 +1,4 @@
-"""Puts load on a running server: a fixed number of requests at any time (closed loop), or requests
-at random moments (open loop)."""
+"""Loads a server with a fixed number of requests (closed loop), or at random moments (open)."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Raises Unsupported for any other workload, MissingPackage without the client's package, and
-    BackendError if the server does not answer."""
+    """Raises Unsupported, MissingPackage, and BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

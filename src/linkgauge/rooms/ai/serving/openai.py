@@ -34,8 +34,7 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The times of an answer, in seconds of the monotonic clock. `came` is the time of each token,
-    and `ended` the end of the answer. An answer that is not streamed has no times of tokens."""
+    """Times in seconds of the monotonic clock. `came` has the time of each token, if streamed."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -56,8 +55,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """Returns the seconds from the due time of the request to the end of its answer. Time spent
-        waiting for a free thread is included."""
+        """Returns the seconds from the due time to the end of the answer."""
         return self.answer.ended - self.due
 
 
@@ -71,8 +69,7 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """A sample lasts from the due time of its first request until all of its requests are
-    answered."""
+    """A sample lasts from its first request's due time until all its requests are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -115,7 +112,6 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """The warm-up's samples do not count."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -194,8 +190,7 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """Has one connection for each thread. Answers are streamed, so that the time of each token is
-    known."""
+    """Each thread has one connection. Answers are streamed, so that token times are known."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -247,8 +242,6 @@ class OpenAiClient:
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Iterator[_BoundedAnswer]:
-        """Raises BackendError with the server's address if the answer is invalid, too long or not
-        understood."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(_KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -308,7 +301,7 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Nothing may follow the answer. Only then can the connection take another request."""
+        """The connection can take another request only if nothing follows the answer."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

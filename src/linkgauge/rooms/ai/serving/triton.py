@@ -49,7 +49,6 @@ class TritonClient:
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
-        """The content is small whole numbers, which any type can hold."""
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
@@ -77,8 +76,6 @@ class TritonClient:
 
 
 def _described(metadata: Any, seed: int) -> tuple[str, list[int], str, int]:
-    """gRPC describes inputs by messages, HTTP by mappings."""
-
     def get(name: str) -> Any:
         return metadata[name] if isinstance(metadata, dict) else getattr(metadata, name)
 

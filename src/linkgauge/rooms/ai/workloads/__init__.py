@@ -21,8 +21,7 @@ LONGEST = 4096
 
 
 class Workloads:
-    """Keeps the weights of one model and the rates of each device, because consecutive cells share
-    them."""
+    """Consecutive cells share the weights of one model and the rates of each device."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -31,8 +30,7 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """Raises Unsupported if the workload does not fit, or if this machine cannot carry it
-        out."""
+        """Raises Unsupported if the workload does not fit or cannot be carried out here."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
@@ -87,7 +85,6 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """The next cell with the same number of processes uses them again."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None
@@ -105,7 +102,6 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """None for workloads whose weights are not kept from one cell to the next."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)

@@ -1,7 +1,5 @@
-"""Computes Llama's decoder; tests compare all numbers with transformers' LlamaForCausalLM, of which
-a step at batch 1 takes some 40 kernels a layer. Here one product makes queries, keys and values,
-another both inputs of SwiGLU, and a product adds the residual. The cache has a fixed place in
-memory, so that a step can be captured as a CUDA graph."""
+"""Computes Llama's decoder with fused products, and a cache at a fixed place for CUDA graphs. Tests
+compare all numbers with transformers' LlamaForCausalLM."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """Weights arranged as in torch.nn.Linear. `inputs` makes queries, keys and values, `gate_up`
-    both inputs of SwiGLU."""
+    """Weights lie as in torch.nn.Linear: `inputs` makes queries, keys and values."""
 
     first_norm: Any
     inputs: Any
@@ -32,8 +29,7 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """The cosines and sines of rotations, by position. A sine is negative where the rotation
-    subtracts."""
+    """Cosines and sines by position. A sine is negative where the rotation subtracts."""
 
     cosines: Any
     sines: Any
@@ -75,8 +71,7 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Returns the rotations of positions from 0 on (Su et al., RoFormer, 2021). The halves are
-    arranged as in transformers."""
+    """Returns rotations of positions from 0 on (Su et al., RoFormer, 2021)."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -91,8 +86,7 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """The arithmetic of a layer before and after attention, on tensors alone, so that torch can
-    compile it. If `to_compile`, sums and products are separate: a compiler merges them itself."""
+    """The parts before and after attention, on tensors alone, so that torch can compile them."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -125,9 +119,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Returns the arithmetic of a layer, in which the parts before and after attention are compiled
-    for fixed shapes. The compiler turns a product with a single row into a kernel that is tuned on
-    the device."""
+    """Compiles both parts for fixed shapes, and tunes kernels of single-row products."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -185,8 +177,6 @@ class KeyValueCache:
         self._torch, self._shape = site.torch, shape
 
     def attend(self, layer: int, start: int) -> Attend:
-        """Stores the keys and values of tokens from position `start` on, then attends to all stored
-        tokens."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -242,8 +232,7 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores (batch, vocabulary) of the token after `tokens` (batch, tokens), which
-        begin at position `start`."""
+        """Returns the scores (batch, vocabulary) of the token after `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])

@@ -1,5 +1,4 @@
-"""Inference workloads: a pass over prompts (prefill), and further tokens one after another
-(decode)."""
+"""Inference workloads: a pass over prompts (prefill), and further tokens (decode)."""
 
 from __future__ import annotations
 
@@ -85,7 +84,6 @@ class Prefill(Inference):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares the first sequences with a pass without a cache."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -95,8 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Makes further tokens one after another. On CUDA each step is a graph, at batch 1 of compiled
-    kernels if these are faster here."""
+    """On CUDA each step is a graph, at batch 1 of compiled kernels if these are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -160,8 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Graphs share one pool of memory, since they are replayed in order. The stream is this
-        device's: torch's own may be of another."""
+        """Graphs share memory, as they run in order. torch's stream may be another device's."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -213,7 +209,6 @@ class Decode(Inference):
         return (Stage("between tokens", tuple(found)),)
 
     def mismatch(self) -> str | None:
-        """Compares the last step with a pass without a cache over the same tokens."""
         torch = self._decoder.site.torch
         whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
         with torch.no_grad():
@@ -236,8 +231,7 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes how far scores are from the expected scores. Returns None if rounding explains the
-    difference."""
+    """Describes how far scores are off. None if rounding explains the difference."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -246,8 +240,7 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Returns arithmetic that is compiled in this process. The compiler's own processes would
-    outlive a worker."""
+    """Compiles in this process: the compiler's own processes would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 

@@ -1,5 +1,4 @@
-"""Takes samples of AI workloads. Can also trace a loop; Chrome's about:tracing and Perfetto show
-the trace. Pipelines are here, too."""
+"""Takes samples of AI workloads, and traces a loop for Perfetto or Chrome's about:tracing."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Traces a loop if the workload requests a trace. Returns the share of each operation in the
-    loop's time, and the name of the trace file."""
+    """Returns each operation's share of a loop's time, and the trace file, if requested."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -69,8 +67,6 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """Yields the name and the time of each operation. The time of nested operations is not
-    included."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)
@@ -81,7 +77,6 @@ def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
 
 
 def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
-    """Returns the share of the total time that each kind of operation takes, the largest first."""
     found: Counter[str] = Counter()
     for name, took in times:
         found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
@@ -222,9 +217,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """A pipeline over parts of the data, which are square matrices: copy in, compute, copy out. A
-    matrix is multiplied several times with weights. This takes `balance` percent of the time of the
-    longer copy."""
+    """Computing takes `balance` percent of the time of the longer copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +256,6 @@ class Pipeline(Work):
         self._outputs[number].copy_(self._made[number % SLOTS], non_blocking=True)
 
     def _compute(self, number: int) -> None:
-        """Multiplies one part of the data repeatedly with the weights."""
         torch, slot = self._site.torch, number % SLOTS
         torch.matmul(self._there[slot], self._weights, out=self._made[slot])
         for _ in range(self._products - 1):
@@ -271,8 +263,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Chooses the number of products so that computing takes `balance` percent of copying.
-        Returns the seconds of copying alone and of computing alone, for all parts."""
+        """Returns the seconds of copying alone and of computing alone, for all parts."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:
@@ -338,12 +329,10 @@ class Pipeline(Work):
         return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
 
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the times of copying alone (in the slower direction) and of computing alone."""
         copying, computing = self._alone
         return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
 
     def mismatch(self) -> str | None:
-        """Computes the first and the last part again without overlap, and compares all numbers."""
         self._site.synchronize()
         for number in dict.fromkeys((0, self._asked.tokens - 1)):
             found = self._outputs[number].clone()
@@ -356,7 +345,6 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds to the results how busy the link (in its slower direction) and the device are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 

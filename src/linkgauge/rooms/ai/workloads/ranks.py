@@ -1,5 +1,4 @@
-"""Runs the processes of a training step, started by torchrun, mpiexec or linkgauge. Names are those
-of torch.distributed."""
+"""Runs the processes of a training step, joined by torch.distributed."""
 
 from __future__ import annotations
 
@@ -24,8 +23,6 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """The place of this process among those that torchrun or mpiexec started."""
-
     rank: int
     size: int
     local_rank: int
@@ -135,8 +132,7 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """This process is the first. torchrun or mpiexec started the others, or this call does, for the
-    devices after this one. Raises Unsupported if there are fewer than `size` devices."""
+    """Starts ranks after rank 0. Raises Unsupported without `size` devices or as many ranks."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -176,7 +172,6 @@ def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Proces
 
 
 def _follow(device: str, rank: int, size: int, meeting: str) -> None:
-    """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
     from .training import Training
 
     name = device if ":" in device else f"{device}:0"

@@ -1,5 +1,4 @@
-"""Runs transformers' LlamaForCausalLM with the same weights, for comparison and for
-`--implementation transformers`."""
+"""Runs transformers' LlamaForCausalLM with the same weights, to compare or to measure it."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ _BASE = 10000.0
 
 
 def model_of(decoder: Decoder) -> Any:
-    """Returns transformers' model with copies of these weights. Raises Unsupported without
-    transformers."""
+    """Returns transformers' model with copies of the weights. Raises Unsupported without it."""
     try:
         transformers = import_module("transformers")
     except ImportError as error:
@@ -49,8 +47,6 @@ def model_of(decoder: Decoder) -> Any:
 
 
 def _state(decoder: Decoder) -> Any:
-    """Yields the decoder's weights by transformers' names. A matrix that joins several weights is
-    split."""
     shape = decoder.shape
     yield "model.embed_tokens.weight", decoder.embedding
     yield "lm_head.weight", decoder.embedding
@@ -69,8 +65,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Inference):
-    """Runs prefill or decoding as transformers does it, with a growing cache and without fused
-    kernels."""
+    """Runs as transformers does: with a growing cache and without fused kernels."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -134,8 +129,6 @@ class Reference(Inference):
         return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores with the decoder's own pass over the same tokens. Returns None if
-        they agree."""
         torch = self._decoder.site.torch
         tokens = torch.cat((self._prompts, *self._made[:-1]), 1) if self._made else self._prompts
         with torch.no_grad():

@@ -46,7 +46,6 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Returns the seconds that a piece of work takes, until the device has ended all of it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -70,8 +69,6 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """Returns an event of all work now in the stream; None if the device does not queue
-        work."""
         return None if stream is None else stream.record_event()
 
     def follow(self, stream: Any, event: Any) -> None:
@@ -80,19 +77,15 @@ class Site:
 
     @property
     def current(self) -> Any:
-        """The stream that computes; None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Marks a block as a range of this name in torch's profiler, and in Nsight Systems on
-        NVIDIA's devices."""
+        """Marks a range in torch's profiler, and in Nsight Systems on NVIDIA's devices."""
         with self.torch.profiler.record_function(name), self._range(name):
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """Returns a range of NVTX. It does nothing on devices other than NVIDIA's, or if torch was
-        built without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -100,8 +93,7 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported if work that needs so many bytes does not fit. Of these, `held` are
-        already allocated (None: all). The error names the `batch`."""
+        """Raises Unsupported unless `needed` bytes fit; `held` are allocated (None: all)."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -129,7 +121,6 @@ class Site:
         return int(free + kept)
 
     def release(self) -> None:
-        """Gives freed memory that torch has kept back to the device."""
         if self.is_cuda:
             self.torch.cuda.empty_cache()
 
@@ -167,8 +158,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of one call, from the best of a few tries of `times` calls. A first try,
-    which loads the kernels, does not count."""
+    """Returns the seconds of a call, the best of a few tries after one that loads the kernels."""
 
     def several() -> None:
         for _ in range(times):
@@ -179,7 +169,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns the rate of a product of two square matrices of random numbers, in operations/s."""
+    """Returns operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -188,8 +178,7 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Returns the rate in bytes/s at which the device reads and writes its memory. The rate is that
-    of a sum or of a copy, whichever is faster."""
+    """Returns bytes/s, of a sum or a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -200,7 +189,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns the rates in bytes/s of copies from pinned host memory to the device, and back."""
+    """Returns bytes/s to the device and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

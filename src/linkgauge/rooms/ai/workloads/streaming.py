@@ -1,5 +1,4 @@
-"""Workloads that use the host link during inference. They move weights that do not fit into the
-device, or caches of keys and values."""
+"""Moves weights that do not fit into the device, or caches of keys and values."""
 
 from __future__ import annotations
 
@@ -20,8 +19,6 @@ SLOTS = 2
 
 
 class Streamed(Work):
-    """While a layer computes, the next one is copied from pinned host memory to the device."""
-
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
         self._decoder, self._asked, self._site = decoder, asked, site
@@ -41,7 +38,6 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """The device makes the random numbers."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])
@@ -61,7 +57,6 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """The copy to the next buffer (slot) waits until that is free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):
@@ -86,7 +81,6 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares with a pass that waits for the copy of each layer."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -115,8 +109,6 @@ def streamed_bytes(asked: Workload) -> int:
 
 
 class CacheMove(Work):
-    """A copy of a batch's keys and values, layer by layer, to pinned host memory or back."""
-
     def __init__(self, site: Site, asked: Workload) -> None:
         kind, shape = site.number_type(asked.numbers), asked.shape
         self._site, self._asked = site, asked

@@ -1,6 +1,5 @@
-"""A training step of a decoder in mixed precision: weights, gradients and AdamW's moments are in
-FP32, and autocast computes products in the chosen type. Every rank has a copy of the weights and
-its own batch. The gradients of a layer are in one tensor, which the ranks add up."""
+"""A training step in mixed precision: weights, gradients and AdamW's moments are in FP32, products
+by autocast in the chosen type. The ranks add up a layer's gradients as one tensor."""
 
 from __future__ import annotations
 
@@ -70,7 +69,6 @@ class Training(Work):
         left = [0]
 
         def ready(_: Any) -> None:
-            """Starts the sum over ranks while the backward pass continues."""
             left[0] += 1
             if left[0] == len(layer):
                 left[0] = 0
@@ -85,8 +83,6 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """Each rank has another batch. The second buffer receives the next batch while a step
-        computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -108,7 +104,6 @@ class Training(Work):
             self._ranks.barrier()
 
     def run(self) -> None:
-        """Each stage begins and ends with a mark of the device's clock."""
         self._marks.append([self._now()])
         with self._stage("input"):
             batch = self._input()
@@ -134,7 +129,6 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """An event on the device, or the time if the host computes."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -198,7 +192,6 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """AdamW causes most of the memory traffic."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -233,7 +226,6 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """The loss must be a number, and fall over a fixed batch."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
@@ -265,8 +257,7 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """About the bytes of weights, gradients and moments in FP32, weights in the products' type, and
-    kept activations."""
+    """About the bytes of weights, gradients and moments, typed weights and activations."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)

@@ -1,6 +1,5 @@
-"""Runs the programs of nccl-tests 2.19.6: `linkgauge as all_reduce_perf` and nine others. A sample
-is `-n` iterations, one after another, averaged over the ranks. Without GPUs, processes under mpirun
-measure the memories of their hosts by MPI."""
+"""The programs of nccl-tests 2.19.6. A sample is `-n` iterations, averaged over the ranks. Without
+GPUs, processes under mpirun measure the memories of their hosts by MPI."""
 
 from __future__ import annotations
 
@@ -53,9 +52,8 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Exit codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests
-    supports and linkgauge does not, 255 for a command line that cannot be read; others are those of
-    `linkgauge run`."""
+    """Exit codes: 1 for wrong elements or less than NCCL_TESTS_MIN_BW, 5 for what linkgauge does
+    not support, 255 for an unreadable command line; others as of `linkgauge run`."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -68,8 +66,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int:
-    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); 0 if
-    unknown."""
+    """The version as NCCL writes it (22809 for 2.28.9); 0 if unknown."""
     with suppress(Unsupported):
         if context.backend == "cuda":
             from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -79,8 +76,6 @@ def library_version(context: Context) -> int:
 
 
 def _complain(line: str) -> None:
-    """Prints a line on stderr. If mpirun started several processes, only the first one prints
-    it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
@@ -147,9 +142,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces the largest size so that the buffers fit into memory, as nccl-tests does. There
-        are two buffers, or three if results are checked. 1 GiB stays free, and also a reserve of up
-        to 4 GiB."""
+        """Leaves 1 GiB and a reserve of up to 4 GiB beside 2 or 3 buffers, as nccl-tests does."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -183,8 +176,7 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """Sets the variables that this machine needs, and says so in one line. As in nccl-tests, NCCL
-    decides on NVLS itself, also in a guest."""
+    """As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
@@ -195,8 +187,6 @@ def _set_environment(program: str) -> None:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Prints on stderr the problems that linkgauge's verdict finds. nccl-tests itself gives no
-    verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -218,8 +208,6 @@ def _settings(options: NcclOptions) -> Settings:
 
 
 def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
-    """Returns the context with the requested devices, and an error message if any device does not
-    exist."""
     if context.fabric.across_ranks:
         return context, None
     asked = variable("NCCL_TESTS_DEVICE", "-1", whole)
@@ -245,8 +233,6 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """The PCI address without its function number, or the name of the memory (`cuda:0`), and the
-    model."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -254,9 +240,6 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 class _PrintedTable(Quiet):
-    """Prints a line as soon as both of its sides (out of place, in place) are measured. stderr says
-    why a line is missing."""
-
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
     ) -> None:
@@ -278,13 +261,12 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """Returns the mean of all bus bandwidths of both sides, in GB/s."""
+        """Returns the mean bus bandwidth of both sides in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """Returns the exit code of all measurements; 4 if nothing was measured. 3 if a line is
-        missing, whatever the reason: a reader would take the others for all."""
+        """Returns 4 if nothing was measured, 3 if a line is missing, else the run's."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -296,13 +278,11 @@ class _PrintedTable(Quiet):
         return replace(self._runs[-1], results=results)
 
     def begin(self, part: LineBlock) -> None:
-        """The cells that follow belong to this block."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
 
     def end(self, measured: Run) -> bool:
-        """Returns whether measuring ended early."""
         self._runs.append(measured)
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
@@ -343,8 +323,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """The average over the ranks, or as `-a` asks that of rank 0, of the fastest or of the
-        slowest."""
+        """Returns the ranks' average or, as `-a` asks, rank 0, the least or the most."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

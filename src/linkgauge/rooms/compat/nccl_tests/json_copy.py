@@ -21,8 +21,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
-    created, reports that and returns None."""
+    """Adds a number to the name of an existing file. Returns None if it cannot create one."""
     tried, number = asked, 0
     while True:
         try:
@@ -38,8 +37,6 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 class JsonCopy:
-    """Collects what is printed, and writes it at the end if there is a file."""
-
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int) -> None:
         self._file = file
         self._document: Document = {

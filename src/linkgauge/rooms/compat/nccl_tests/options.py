@@ -1,6 +1,4 @@
-"""Reads the options of nccl-tests 2.19.6, and its environment variables.
-
-Source: src/common.cu of that version (`main`)."""
+"""Reads options and environment variables of nccl-tests 2.19.6 (`main` in src/common.cu)."""
 
 from __future__ import annotations
 
@@ -32,7 +30,6 @@ class Unable(InputError):
 
 
 def _size(written: str) -> int:
-    """Reads a size: a decimal number, then K, M or G. Raises ValueError."""
     number, unit = match.groups() if (match := _SIZE.fullmatch(written)) else (written, None)
     size = decimal(number) * (1 << _POWERS[(unit or "").upper()])
     if not 0 <= size <= _LARGEST:
@@ -117,8 +114,7 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """If `number` or `reduction` is None, all are measured. Sizes are in bytes. `policy` and
-    `memory` have no effect."""
+    """Sizes are in bytes; None means all of a kind. `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1
@@ -152,7 +148,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def devices(self) -> int:
-        """The number of devices that this process uses."""
         return self.threads * self.gpus
 
     @property
@@ -179,8 +174,7 @@ _UNABLE = {
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
-    """Reads a command line. Raises UsageError for one that is wrong, and Unable for options that
-    nccl-tests supports and linkgauge does not."""
+    """Raises UsageError, or Unable for what nccl-tests supports and linkgauge does not."""
     given = Parser(OPTIONS, REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):
@@ -202,8 +196,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Takes the file of -Z from the option that rccl-tests has for it. nccl-tests has another
-    meaning for most of them."""
+    """In nccl-tests, most options that may name the file of -Z mean something else."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

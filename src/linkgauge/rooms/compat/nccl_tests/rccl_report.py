@@ -1,7 +1,6 @@
-"""Writes the file of rccl-tests (`-Z csv` or `-Z json`). A row is one side of a line.
-
-Source: `Reporter` in src/common.cu of rccl-tests, version with `numCycle`. As in rccl-tests, texts
-have quotes, rates have six decimals, and columns of CSV and keys of JSON differ."""
+"""The file of rccl-tests (`-Z csv` or `-Z json`), a row for each side of a line. Source: `Reporter`
+in src/common.cu (with `numCycle`). As there, texts have quotes, rates six decimals, and columns of
+CSV and keys of JSON differ."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ Shown = Sequence[tuple[Line, Sequence[Body]]]
 
 
 def write_report(options: NcclOptions, ranks: Sequence[RankLine], shown: Shown) -> None:
-    """Writes lines to the file that the options name. Several ranks that mpirun started have
-    columns of their own. Raises InputError if the file cannot be written."""
+    """Ranks that mpirun started have columns of their own. Raises InputError."""
     places = {"gpus": options.devices}
     if launched().size > 1:
         hosts = len({rank.hostname for rank in ranks})

@@ -1,5 +1,4 @@
-"""Plans the lines that nccl-tests prints, and formats its output. A line shows one size with one
-type, reduction and root, both out of place and in place."""
+"""Plans and formats lines of nccl-tests: one size, type, reduction and root, both sides."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """`works` are the collective out of place and in place, `size` is in bytes, `ranks` are those
-    of a group, and `operation` is the name of the reduction."""
+    """`works` are out of place and in place, `size` is in bytes, `ranks` are those of a group."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -52,7 +50,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """Returns the size that the line shows: the bytes of a rank's larger buffer."""
+        """Returns the bytes of a rank's larger buffer."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -70,15 +68,12 @@ class Line(msgspec.Struct, frozen=True):
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Yields the cells of the line: out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
 
 
 class LineBlock(msgspec.Struct, frozen=True):
-    """Lines that are planned together, with the benchmark that measures them."""
-
     lines: tuple[Line, ...]
     benchmark: Benchmark
 
@@ -86,8 +81,7 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields all blocks of lines to measure. If endless cycles are requested, the blocks never end.
-    Raises Unable if the root is not one of the ranks."""
+    """Never ends if endless cycles are requested. Raises Unable if the root is no rank."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -149,8 +143,7 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT requests, in the notation
-    of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
+    """Reads NCCL_TESTS_SPLIT(_MASK); None if unset. Raises Unable."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -186,8 +179,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """Fields have the names of the JSON. `device_hex` is the PCI address, or the memory if that is
-    unknown."""
+    """Fields are named as in the JSON. `device_hex` is the PCI address, or the memory."""
 
     rank: int
     group: int
@@ -205,16 +197,14 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The times of single iterations in seconds. The time of an iteration is that of its slowest
-    rank. Statistics leave out the first `skipped` iterations."""
+    """`seconds` are those of each iteration's slowest rank. Statistics leave out `skipped`."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
 
     @property
     def figures(self) -> dict[str, float]:
-        """Returns the statistics by their names in the JSON. Percentiles are those of the nearest
-        rank. `cv_pct` is the standard deviation in percent of the mean."""
+        """p50 is the upper median, p95 and p99 the nearest rank, cv_pct 100 × stdev / mean."""
         counted = sorted(self.seconds[self.skipped :])
         mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
         seconds = {
@@ -231,8 +221,7 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """One side of a line: bandwidths in GB/s, wrong elements (None if not checked), and the times
-    of single iterations, if requested."""
+    """One side of a line: bandwidths in GB/s, wrong elements (None if not checked)."""
 
     seconds: float
     algorithm: float
@@ -311,7 +300,6 @@ def _side(body: Body) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """Formats a figure with this many characters. It has up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -319,8 +307,7 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """`wrong` counts sides, `mean` is the bus bandwidth in GB/s. `enough` is None if nothing was
-    asked for."""
+    """`wrong` counts sides, `mean` is in GB/s, `enough` is None without a required minimum."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"
@@ -331,5 +318,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats a number like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
+    """Like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
     return "-nan" if math.isnan(value) else f"{value:g}"

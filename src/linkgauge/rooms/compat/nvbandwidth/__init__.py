@@ -1,5 +1,4 @@
-"""Carries out command lines of nvbandwidth, and of tools derived from nvbandwidth. NVIDIA's own has
-its multinode tests where mpirun started several processes."""
+"""Runs command lines of nvbandwidth and of derived tools."""
 
 from __future__ import annotations
 
@@ -48,9 +47,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @printing_once()
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """If mpirun started several processes, only one prints. Exit codes: 1 for bad usage or an
-    unknown test, otherwise those of `linkgauge run`; nvbandwidth itself exits with 0 after
-    errors."""
+    """Exit codes: 1 for bad usage or an unknown test, otherwise those of `linkgauge run`;
+    nvbandwidth itself exits with 0 after errors."""
     options = parse(arguments, dialect.options)
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
@@ -84,8 +82,6 @@ def _list(dialect: Dialect) -> None:
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """Opens the machine. Raises InputError if it has no devices. If the first requested test needs
-    several processes, the message says how to run it."""
     several = launched().size > 1
     asked = options.testcase_prefixes or options.testcase
     advice = _advice(dialect, options, several, asked[0]) if asked else ""
@@ -108,8 +104,6 @@ def _advice(dialect: Dialect, options: NvbandwidthOptions, several: bool, asked:
 def _asked(
     dialect: Dialect, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """Returns the requested tests by name or index. If there is no test of a name, the reason takes
-    its place. Raises UsageError if no test has one of the requested prefixes."""
     cases, advice = dialect.cases(several=several), partial(_advice, dialect, options, several)
     names = options.testcase or tuple(case.name for case in cases)
     if prefixes := options.testcase_prefixes:
@@ -121,7 +115,7 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Under mpirun, a test for one process is skipped, because no process has all devices."""
+    """Under mpirun, a test for one process is skipped: no process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
@@ -146,9 +140,6 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
 
 
 def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:
-    """Returns the only pairs of devices to measure, by row and column: the one with the requested
-    UUIDs, between processes in both orders. Returns none if all pairs are to be measured. Raises
-    InputError for an unknown UUID."""
     known = {device.uuid: parse_memory(device.memory).label for device in context.devices}
     for uuid in options.pair:
         if uuid not in known:
@@ -183,9 +174,6 @@ def _measure(
 
 
 class _Reporting(Quiet):
-    """Prints each result when it is measured, and in the order of the request tests that do not
-    exist."""
-
     def __init__(
         self,
         dialect: Dialect,
@@ -216,7 +204,7 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Even wrong words of the tool are kept, because parsers rely on them."""
+        """Wrong words of the tool are kept, because parsers rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             matrices = tuple(
                 replace(m, heading=m.heading.replace(misprint.meant, misprint.written))
@@ -230,7 +218,6 @@ class _Reporting(Quiet):
         self._printer.show(shown)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
-        """Prints the part of a test that was measured before Ctrl-C."""
         self.of_missing()
         if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
@@ -245,8 +232,7 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Returns the percentages of the theoretical figures, for copies between devices of one
-        process. None for several processes, because the links between their devices are unknown."""
+        """None for several processes: the links between their devices are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

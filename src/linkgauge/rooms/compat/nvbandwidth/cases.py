@@ -1,6 +1,5 @@
-"""Defines nvbandwidth's 44 tests for one process and its 13 tests for several, whose names, order
-and headings are its interface. The headings of the nine that 0.8 does not have are linkgauge's own,
-because no output of theirs is public."""
+"""Defines nvbandwidth's 44 tests for one process and 13 for several. Headings of the nine that 0.8
+does not have are linkgauge's own, because no output of theirs is public."""
 
 from __future__ import annotations
 
@@ -129,8 +128,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `row` is its benchmark, `about` describes it in the list of tests, and `heading` is
-    above its matrix, or above the total."""
+    """`about` describes the test in the list; `heading` is above its matrix or the total."""
 
     row: Row
     heading: str
@@ -142,8 +140,7 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """Returns the row of the benchmark. For copies between pairs of devices in one process, the
-        row includes copies within a device."""
+        """For pairs of devices in one process, includes local copies."""
         pairs = self.row.layout is Layout.PAIRS and not self.row.across_ranks
         return replace(self.row, diagonal=pairs and self.row.unit is BANDWIDTH)
 
@@ -171,7 +168,6 @@ BY_NAME = {case.name: case for case in (*CASES, *OF_SEVERAL)}
 
 
 def hint(command: str, asked: str) -> str:
-    """How to run a test that needs several processes; empty for other tests."""
     if not any(case.name.startswith(asked) for case in OF_SEVERAL):
         return ""
     return (
@@ -181,8 +177,7 @@ def hint(command: str, asked: str) -> str:
 
 
 def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
-    """Returns the test with this name or index. If there is no such test among `cases`, returns the
-    reason."""
+    """Returns the test with this name or index, or the reason why there is none."""
     if (index := digits(asked)) is not None:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)

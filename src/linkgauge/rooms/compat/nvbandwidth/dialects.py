@@ -1,7 +1,6 @@
-"""Describes the versions of nvbandwidth, and of a tool derived from it. As there, long names may be
-abbreviated, `-t` and `-p` take several words, and the word `true` may follow a switch (`-s true`).
-Sources: nvbandwidth 0.8; of 0.9 and 0.10 release notes, help texts and published output
-(docs/as.md)."""
+"""Versions of nvbandwidth and of a derived tool. As there, long names may be abbreviated, `-t` and
+`-p` take several words, and `true` may follow a switch. Sources: nvbandwidth 0.8; for 0.9 and 0.10
+release notes, help texts and published output (docs/as.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +22,6 @@ DEFAULT_SIZE = 512
 
 
 def or_all(read: Callable[[str], int]) -> Callable[[str], int | None]:
-    """Returns a reader that reads -1, which means no choice by the user, as None."""
     return lambda written: None if written == "-1" else read(written)
 
 
@@ -78,8 +76,7 @@ _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Sizes are in MiB. The help does not list `perf_formatter` and `loop_count`. Only
-    sailbandwidth has the fields after `pair`."""
+    """Sizes are in MiB. Only sailbandwidth has the fields after `pair`."""
 
     help: bool = False
     list: bool = False
@@ -127,9 +124,8 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """`misprints` are errors in the tool's headings, by test. `spread` says which coefficient of
-    variation follows a sum. If `is_brief`, devices are not listed. If `has_bulk`, kernels copy by
-    the bulk copy unit unless the user requests normal copies."""
+    """`misprints` are errors in headings, by test. `spread` is the variation that follows a sum. If
+    `is_brief`, devices are not listed. If `has_bulk`, kernels copy by the bulk copy unit."""
 
     name: str
     version: str
@@ -155,7 +151,6 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """Returns the settings for measuring, with one stream and without tuning."""
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,

@@ -29,8 +29,7 @@ the samples of each figure, as in 0.10. None for nothing."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """A matrix in GB/s or ns, with the heading above it. `labels` replace the names of the rows.
-    `variation` is the coefficient of variation, if the tool prints one."""
+    """In GB/s or ns. `labels` replace row names. `variation` is a coefficient of variation."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -48,8 +47,7 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """`reasons` say why the status is not Passed. `shares` are percentages of the theoretical
-    figures."""
+    """`reasons` say why it has not Passed. `shares` are percentages of theoretical figures."""
 
     name: str
     status: str
@@ -61,9 +59,6 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """A wrong word in the headings of a test. `written` is what the tool writes, and `meant` is the
-    right word."""
-
     written: str
     meant: str
 
@@ -78,8 +73,7 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Returns the outcome of a test. A test that was skipped is Waived. Failed cells have no
-    figure. `only_rows` are the rows of devices to show; empty for all."""
+    """Skipped tests are Waived. Failed cells have no figure. Without `only_rows`, shows all."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -107,8 +101,6 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | None:
-    """Returns the coefficient of variation of a test: that of the matrix's figures, or the mean of
-    those of each figure's samples. None for a single figure of a matrix, as in nvbandwidth 0.9."""
     if spread == "samples":
         sampled = (cell.samples for cell in result.cells if cell.status == "pass")
         return fmean(pstdev(samples) / fmean(samples) for samples in sampled)
@@ -120,8 +112,6 @@ def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | No
 def frame(
     result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
 ) -> TestMatrix:
-    """Returns an empty matrix with the rows and columns of a test over these devices. The host is a
-    single row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host
@@ -138,20 +128,16 @@ def frame(
 
 
 def _ends(transfer: Transfer, width: int) -> str:
-    """Returns the numbers of both processes, padded to `width`: `0->2`."""
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[TestMatrix]:
-    """Yields a matrix for each part of a test, then the matrix of the headline figures. If there
-    are parts, the headline figure is their sum. Yields nothing if there are no figures."""
     scale = unit_of(result.unit).scale
     passed = [cell for cell in result.cells if cell.status == "pass"]
     if not passed:
         return
 
     def figures(*parts: int) -> dict[Place, float]:
-        """The sum of these parts for each cell; without parts, the headline figures."""
         summaries = (
             (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
             for cell in passed
@@ -191,8 +177,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """Returns the path of a transfer: `Host -> Device 0`. The path of a latency goes from the
-    reader to the memory that is read."""
+    """The path of a latency goes from the reader to the memory that is read."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

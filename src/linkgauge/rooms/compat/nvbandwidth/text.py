@@ -17,8 +17,7 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """`index` is on its host, `name` is the model with the PCI address, and `process` is None if
-    there is only one."""
+    """`index` is on its host; `name` has the PCI address; `process` is None for one process."""
 
     index: int
     name: str
@@ -59,8 +58,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
-    for the domain, and no function number."""
+    """`NVIDIA H200 (00000000:1b:00)`: eight digits for the domain, no function number."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -74,8 +72,6 @@ Value = dict[str, "Value"] | list["Value"] | str | int | float
 
 
 class JsonPrinter:
-    """Prints one document at the end. A test that does not exist has the status Not Found."""
-
     def __init__(self, root: str, version: str, git_version: str, *, verbose: bool) -> None:
         self._root = root
         self._verbose = verbose
@@ -125,15 +121,14 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """Returns a device as the list shows it. With several processes, the number of the process
-    replaces the index, because devices of other hosts have the same indices."""
+    """With several processes, their number replaces the index, which other hosts repeat."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """Returns the figures as C++ streams write them, with six significant digits."""
+    """Formats figures as C++ streams do, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 
@@ -155,7 +150,6 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """A value that needs several lines begins on a new line."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text
 

@@ -1,7 +1,5 @@
-"""Runs the seven test cases of rblnBandwidthLatencyTest, read from its brief manual page as
-follows. Case 5 copies both ways at once; case 6 several paths at once: host to NPUs, NPU to NPU (in
-pairs as listed), NPUs to host. The sync latency is one access of a pointer chase through the other
-NPU's memory."""
+"""The seven cases of rblnBandwidthLatencyTest, as its manual page is read here. Case 5 copies both
+ways, case 6 several paths at once. A sync latency is one access of a pointer chase."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The NPUs that a case measures, with the source first. If `reads`, destinations carry out the
-    copies. If `host`, the host takes part."""
+    """`npus` has the source first. If `reads`, destinations carry out the copies."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -76,7 +73,6 @@ def _each(meter: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
 
 
 def _matrix(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures each path between the host and all NPUs separately, and returns the matrix."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(meter, paths)
@@ -105,8 +101,6 @@ def _latency(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """Yields the steps of the copies: from the host to the source, from the source to each other
-    NPU, and from these NPUs to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -128,8 +122,6 @@ def _titled(
 
 
 def _both_ways(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures both directions of each pair at the same time. The pairs are measured one after the
-    other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -160,8 +152,6 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """The paths of a group run at the same time. Returns the figure of each path, then that of the
-    group."""
     cells = meter.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
@@ -188,7 +178,6 @@ DEFAULT_SIZE = 512 << 20
 
 
 def _whole(written: str) -> int:
-    """Reads a whole number in decimal or hexadecimal (0xa5)."""
     return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
 
 
@@ -304,8 +293,6 @@ def _run_in(meter: Meter, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """The source first. Raises UsageError if an NPU does not exist, or if a case between NPUs has
-    only one."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -333,6 +320,5 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _repeated(value: int) -> int:
-    """The 64-bit word of memory filled with a pattern of one, four or eight bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

@@ -1,5 +1,4 @@
-"""Writes the output of rblnBandwidthLatencyTest line by line, with the layout of its manual
-page."""
+"""Writes the output of rblnBandwidthLatencyTest, with the layout of its manual page."""
 
 from __future__ import annotations
 
@@ -42,7 +41,6 @@ def label(end: Device | None) -> str:
 
 
 def banner(what: str, name: str) -> str:
-    """`what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
 
 
@@ -67,8 +65,7 @@ def latency_line(figure: PathFigure) -> str:
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """Yields the lines of --get_perf. If `kind` is 1, they have the average time of an iteration;
-    if 2, the time of each iteration."""
+    """Lines of --get_perf: the average time of an iteration (`kind` 1), or each time (2)."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -82,8 +79,7 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Yields a matrix of rates in GB/s. `rows` has the rates in bytes/s, with a row for each source
-    and a column for each destination."""
+    """`rows` has bytes/s by source and destination; the lines show GB/s."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -92,7 +88,6 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
-    """PCI hops between all NPUs."""
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
@@ -107,7 +102,6 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """Devices stand below their PCI bridges, with `links` also their links."""
     found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
@@ -124,15 +118,13 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """Returns the bridges above a device, from the root down. A switch is shown only by its
-    upstream port."""
+    """A switch is shown only by its upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """Formats a line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe
-    Gen 5 Switch (rev b0)`."""
+    """`0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -152,8 +144,6 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """Returns the link that the PCI function reports. If it reports none, returns the link that the
-    vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)
@@ -173,7 +163,6 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """Returns the link's rate in GB/s, its generation and its lanes. Like the tool, computes the
-    rate before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
+    """Like the tool, in GB/s before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

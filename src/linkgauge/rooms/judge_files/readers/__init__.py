@@ -1,5 +1,4 @@
-"""The readers, a file for each group of tools. READERS are functions with words of which each text
-of their tool has one. Several readers may understand lines of the same text."""
+"""The readers, a file for each group of tools. READERS has words that their texts contain."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ def readers() -> tuple[Mapping[Reader, tuple[str, ...]], ...]:
 
 
 def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
-    """Readers without a word in the text are not tried: a text is large, and the readers are
-    many."""
+    """Readers without a word in the text are not tried: texts are large, readers many."""
     text = "\n".join(lines)
     for group in readers():
         found = list[TextScan]()
@@ -46,14 +44,8 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """All figures and facts in a text, or in the lines of one host.
-
-    name: The name of the text, or of the host that wrote this part of it.
-    lines: The number of lines that are not empty.
-    understood: The number of lines that a reader understood, or skipped because another rank wrote
-        them.
-    missed: The first line that no reader understood.
-    host: The host or rank in the prefix, if several hosts wrote figures; else empty."""
+    """What a text, or one host in it, tells. `lines` are not empty; `understood` include lines of
+    other ranks; `missed` is the first other one. `host` is a prefix, if several wrote figures."""
 
     name: str
     logs: tuple[Log, ...]
@@ -69,8 +61,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
-    """Returns a value for each host that wrote figures, or a single one. No content raises an
-    error."""
+    """Returns a value for each host that wrote figures, or one. No content raises an error."""
     text, left = plain(text)
     by_label = cleaned(text)
     said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
@@ -111,7 +102,6 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
 
 
 def _with_paths(logs: Sequence[Log], paths: tuple[Failure, ...]) -> tuple[Log, ...]:
-    """Adds failures of paths, unless a log tells its failures itself."""
     is_reported = any(log.failures or any(o.failure for o in log.figures) for log in logs)
     if not logs or not paths or is_reported:
         return tuple(logs)

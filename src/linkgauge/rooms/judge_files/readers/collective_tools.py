@@ -1,6 +1,5 @@
-"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, results-summary.jsonl of
-SuperBench and the file that rccl-tests writes with `-Z csv` or `-Z json`. The ratio of both rates
-that the first three print tells the number of ranks."""
+"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench and rccl-tests' file.
+In the first three, the ratio of both rates tells the number of ranks."""
 
 from __future__ import annotations
 
@@ -85,7 +84,6 @@ def _superbench(seen: TextScan) -> None:
 
 
 def _calls_of_node(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
-    """Both rates tell the number of ranks, else all devices take part."""
     rates = dict[tuple[str, int], dict[str, float]]()
     for key, rate in numbers.items():
         if match := _CALL.fullmatch(key):
@@ -107,7 +105,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """A row is one side of a line of the table. That of `_IN_PARTS` has the bytes of one rank."""
+    """A row is one side of a line. That of `_IN_PARTS` has the bytes of one rank."""
     for said in seen.rows(
         r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
         + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'

@@ -11,8 +11,7 @@ from ..scan import TextScan
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """Nothing is known that should carry these: a CPU writes to a GPU's window, a driver copies as
-    it likes, or one end is storage."""
+    """Nothing is expected: a CPU writes to a GPU, a driver copies freely, or an end is storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 
@@ -56,7 +55,6 @@ _ZE_OTHERS = (
 
 
 def _level_zero(seen: TextScan) -> None:
-    """Reads the best rate of each table of sizes."""
     best = dict[tuple[object, ...], ReportedFigure]()
     for figure in (*_ze_copies(seen), *_ze_peers(seen)):
         key = figure.benchmark, *figure.place
@@ -77,7 +75,7 @@ def _ze_copies(seen: TextScan) -> Iterator[ReportedFigure]:
 
 
 def _ze_peers(seen: TextScan) -> Iterator[ReportedFigure]:
-    """Reading, the first device pulls from the second."""
+    """With a read, the first device pulls from the second."""
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):
         if said["ways"]:

@@ -1,5 +1,4 @@
-"""Reads CUDA's bandwidthTest and p2pBandwidthLatencyTest, whose figures within a device count the
-bytes read and written."""
+"""Reads bandwidthTest and p2pBandwidthLatencyTest; local figures count reads and writes."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def _read_peers(seen: TextScan) -> None:
 def _peers(
     title: Mapping[str, str], grid: Grid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ReportedFigure]:
-    """What a matrix with peers shows of pairs without them stands in that without, too."""
+    """Skips pairs without peers in a matrix with peers, which repeats the one without."""
     both, enabled = title["ways"] == "Bi", title["peers"] == "Enabled"
     reads = "Reads" in title["by"]
     for (down, across), figure in grid.items():
@@ -78,8 +77,7 @@ _PAGEABLE = (
 
 
 def _read_bandwidth(seen: TextScan) -> None:
-    """Pageable memory does not show a link's rate. The last listed device copies, if it is
-    alone."""
+    """The last listed device copies, if alone. Pageable memory shows no link's rate."""
     usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
     for said in seen.rows(
         r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",

@@ -1,5 +1,4 @@
-"""Reads gc-hosttraffictest, text or JSON: host threads and an IPU at the same staging buffer,
-together or alone, in 10^9 bits/s."""
+"""Reads gc-hosttraffictest: host threads and an IPU at a staging buffer, in 10^9 bits/s."""
 
 from __future__ import annotations
 

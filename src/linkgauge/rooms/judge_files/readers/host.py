@@ -51,7 +51,6 @@ def _lscpu(seen: TextScan) -> None:
 
 
 def count_of_list(text: str) -> int | None:
-    """Counts a list such as `0-31,64-95`; None if the text is none."""
     return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
@@ -81,7 +80,6 @@ def count_of_mask(mask: str) -> int | None:
 
 
 def _hypervisor(seen: TextScan) -> None:
-    """Reads a quoted line of lscpu or hostnamectl, or a word about virtual machines."""
     if named := [match for _, match in seen.each(_VIRTUAL)]:
         seen.facts(hypervisor=named[0][1])
     elif any(_SAID_VIRTUAL.search(line) for line in seen.lines if len(line) < 1000):
@@ -115,8 +113,7 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, the highest of equally frequent ones: others are of other
-    networks."""
+    """The most frequent speed counts, the highest of several: others are of other networks."""
     found, is_own = dict[int, int](), False
     for number, line in enumerate(seen.lines):
         is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
@@ -143,8 +140,6 @@ def _dmidecode(seen: TextScan) -> None:
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
-    """An empty slot has no width."""
-
     def number(*names: str) -> int | None:
         found = (_QUANTITY.match(fields.get(name, "")) for name in names)
         return next((int(match[1]) for match in found if match), None)

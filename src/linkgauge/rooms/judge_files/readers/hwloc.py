@@ -24,15 +24,12 @@ _USUAL = 16
 
 
 class _Place(NamedTuple):
-    """Where an object is: the bridges above it, the nearest first, and its NUMA node."""
-
     above: tuple[str, ...] = ()
     node: int | None = None
 
 
 class _Card(NamedTuple):
-    """A PCI function: its class as four hexadecimal digits, its name as an RDMA device, and what a
-    ReportedCard has."""
+    """`kind` is the class as four hexadecimal digits; `about` has what a ReportedCard has."""
 
     kind: str
     ids: str
@@ -128,8 +125,7 @@ _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
 
 
 def _console(seen: TextScan) -> None:
-    """Makes the XML's objects. Bridges have no addresses there: they get their places in the text
-    as names."""
+    """Makes the XML's objects. Bridges have no addresses: their places in the text name them."""
     stack = [(-1, Element("topology"))]
     for number, own, _ in seen.marks(_OBJECT, _CPUS):
         if "depth" not in own:

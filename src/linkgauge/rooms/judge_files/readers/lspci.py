@@ -95,8 +95,7 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the lines on the link of a card's slot, if the text shows it. AMD's cards have a
-    switch of their own, whose outermost port is at the slot."""
+    """AMD's cards have a switch of their own, whose outermost port is at the slot."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
@@ -109,7 +108,6 @@ def _model(name: str) -> str | None:
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
-    """Returns the bridges whose buses include this function's bus, the nearest first."""
     buses = ((at, found) for at, b in bridges.items() if (found := _BUSES.search(b.body)))
     ranges = (
         (int(match[2], 16) - int(match[1], 16), -int(match[1], 16), address)

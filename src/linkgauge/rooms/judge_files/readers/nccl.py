@@ -1,9 +1,6 @@
-"""Reads the output of NCCL, RCCL and their tests: ranks, the table of sizes, and NCCL_DEBUG's
-lines.
-
-The head names the columns, which differ by version and options (-I, -S, -C). A table without it is
-read in the usual form. Lines whose time and algbw contradict their size are left out and
-counted."""
+"""Reads the output of NCCL, RCCL and their tests. The head names the columns, which differ by
+version and options (-I, -S, -C). A table without a head is read in the usual form. Lines whose time
+and algbw contradict their size are left out."""
 
 from __future__ import annotations
 
@@ -184,7 +181,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
 
 
 def _uneven(calls: Sequence[Call]) -> ReportedFigure:
-    """In alltoallv each pair exchanges another size, which nothing tells: no figure is expected."""
+    """In alltoallv each pair exchanges another size, which no text tells: nothing is expected."""
     call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
     return ReportedFigure(
@@ -208,8 +205,7 @@ _EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
 
 
 def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
-    """Returns processes, times the threads and GPUs of each, or 0 if busbw by algbw contradicts
-    it."""
+    """Processes × threads × GPUs; 0 if busbw by algbw contradicts it."""
     for line in reversed(lines):
         launch, program, options = line.partition("_perf ")
         if program and len(line) < 4000:
@@ -223,7 +219,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the last program named above the table, else the first below; else by the columns."""
+    """The last program named above the table, else the first below; else by the columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
@@ -299,8 +295,7 @@ def _calls(line: str, columns: _Columns | None) -> list[Call]:
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """Whether algbw is this rate in GB/s, as far as two decimals tell. hypercube's leaves out a
-    rank's own share of the size, at most a half."""
+    """In GB/s to two decimals. hypercube leaves out a rank's own share, at most a half."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 

@@ -89,7 +89,6 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
 
 
 def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ReportedNic]:
-    """Returns the adapter by the name of its device, whose ports the library lists each."""
     nets = pci.findall("nic/net")
     speed, width = _link(pci)
     address = address_of(pci.get("busid", ""))

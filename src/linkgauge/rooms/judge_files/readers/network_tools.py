@@ -1,5 +1,4 @@
-"""Reads tools between two hosts: perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench. They do
-not say what the network should reach."""
+"""Reads perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench, which tell no expected rate."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 def _figure(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ReportedFigure:
-    """Returns a time in s, if the name ends so, or a rate in bytes/s, from host 0 to host 1."""
+    """In seconds if the name ends in lat or latency, else in bytes/s."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ReportedFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)

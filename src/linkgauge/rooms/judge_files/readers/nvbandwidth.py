@@ -1,7 +1,6 @@
-"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, its derivative.
-
-A test is `Running NAME.`, a heading, column numbers, rows, and `SUM NAME VALUE`; a pasted text may
-lack the first or the last. Without its command, buffers have the default size."""
+"""Reads text and JSON of nvbandwidth 0.2 to 0.10 and of sailbandwidth: `Running NAME.`, a heading,
+column numbers, rows, `SUM NAME VALUE`; the first or last may be missing. Without the command,
+buffers have the default size."""
 
 from __future__ import annotations
 

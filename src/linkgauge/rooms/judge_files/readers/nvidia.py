@@ -41,8 +41,6 @@ _SCREEN = (
 
 
 def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
-    """Yields of each table of `topo` the line of the heads, the heads, and the words of rows by
-    line."""
     start, heads, rows = 0, list[str](), dict[int, list[str]]()
     for number, line in enumerate(seen.lines):
         words = words_of(line) if len(line) < _MOST_LENGTH else []
@@ -60,7 +58,6 @@ def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str
 
 
 def _topology(seen: TextScan) -> None:
-    """Reads `topo -m`: the first table of links. Its legend names the adapters."""
     tables = [*_tables(seen)]
     names = {match[1]: match[2] for line in seen.lines if (match := _NAMED.match(line))}
     for start, heads, rows in tables:
@@ -118,8 +115,8 @@ def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`, whose command says what was asked: `n` is NVLink, `a` atomics, else peer
-    access. Without it, a bare `NS` tells nothing, as it stands where there is no NVLink, too."""
+    """Reads `topo -p2p`: `n` asks for NVLink, `a` for atomics, else for peer access. Without the
+    command, `NS` tells nothing: it may only mean no NVLink."""
     ways, warnings = set[str](), set[str]()
     for start, _, rows in _tables(seen):
         how = {word for row in rows.values() for word in row[1:]}
@@ -148,7 +145,6 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _links(seen: TextScan) -> None:
-    """Reads -L and `nvlink -s`, each of whose lists of links ends with an empty line."""
     counts, rates = Counter[tuple[str, bool]](), dict[str, float]()
     for _, own, said in seen.marks(
         r"\s*GPU (?P<gpu>\d{1,3}): (?P<model>.{1,100}?)(?: \(UUID: .{1,60}\))?$",
@@ -170,7 +166,6 @@ def _links(seen: TextScan) -> None:
 
 
 def _screens(seen: TextScan) -> None:
-    """Reads the first screen, which may cut off names, and --query-gpu=index,name,pci.bus_id."""
     is_screen = any("NVIDIA-SMI" in line for line in seen.lines)
     for _ in seen.marks(
         r"\s*(?P<gpu>\d{1,3}), (?P<model>[A-Z][^,]{3,80}), (?P<pci>[0-9A-Fa-f:.]{12,18})\s*(?:,|$)",
@@ -266,7 +261,6 @@ _IDS = re.compile(r'"([0-9a-f]{4})"')
 
 
 def _dcgm(seen: TextScan) -> None:
-    """Reads dcgmi diag, text or JSON: the figures of its PCIe test, failures, and GPUs."""
     lines, test, words, failed = seen.lines, "", dict[str, str](), set[str]()
     for numbers, line in _unwrapped(lines):
         for match in _RESULT.finditer(line):

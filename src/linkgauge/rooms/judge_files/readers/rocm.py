@@ -31,8 +31,7 @@ _DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
-    """CPUs and GPUs are numbered together, the CPUs first. A bidirectional figure is of both ways
-    together; within a device, bytes read and written count."""
+    """CPUs are numbered first. Bidirectional figures are sums, local ones count twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
         if match.re is _TITLE:
@@ -78,7 +77,7 @@ def _not_verified(
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
-    """The best figure of each GPU with a CPU counts: nothing says which CPU is near."""
+    """The best figure of each GPU with a CPU counts: no text says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
@@ -99,7 +98,6 @@ _SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 
 
 def _rocm_smi(seen: TextScan) -> None:
-    """Reads --showtopo, amd-smi topology, which has the same tables, and --showproductname."""
     joins, table = dict[tuple[int, int], str](), ""
     for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
         if match.re is _SMI_TABLE:
@@ -191,8 +189,7 @@ def _matrix(
 
 
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ReportedFigure]:
-    """Yields each pair's rate while all copy, and the total by the CPU's clock; nothing if figures
-    are missing, or if copies within devices ran too (no `name`)."""
+    """Yields the total by the CPU's clock and each pair's rate; nothing if one is missing."""
     rates, total, count = list[float](), 0.0, 0
     for number, line in enumerate(seen.lines[start : start + 199], start):
         words = words_of(line)
@@ -228,7 +225,7 @@ def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
 
 
 def _rvs(seen: TextScan) -> None:
-    """Reads RVS's PQT, which names GPUs by identifiers of the driver: numbered in their order."""
+    """RVS's PQT names GPUs by identifiers of the driver: they are numbered in this order."""
     found = [said.copy() for said in seen.rows(
         r".*?\bp2p-bandwidth\s+(?:\[\d+/\d+\] )?(?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"

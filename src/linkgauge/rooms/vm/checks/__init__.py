@@ -1,5 +1,4 @@
-"""Checks of a virtual machine, and the planner of a better placement. A check is a function
-`check_…` from a DomainEvidence to findings, in a file of this package, and a row in docs/vm.md."""
+"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, rows in docs/vm.md."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """Failures come first. `suited` is a better placement, if one exists. `too_much`: the host has
-    too few free CPUs or too little memory for any. `is_best`: the placement that fits costs more
-    than the domain's own, or fails a check that the domain passes."""
+    """`suited` is a better placement, if any; `too_much`: the host has too little for any;
+    `is_best`: what fits costs more than the domain's own, or fails a check that this passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

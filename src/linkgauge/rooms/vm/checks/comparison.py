@@ -1,5 +1,4 @@
-"""The evidence for the checks: a domain and the machine that it is compared with, and the decision
-whether this machine is the guest or the host."""
+"""The evidence for checks: a domain, the machine that it is compared with, and its role."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """`alive` is the domain as it runs on this host, `others` are the other domains that run here,
-    and `uuid` is the machine's own, from its firmware."""
+    """`alive` is the domain as it runs here, `others` run here, too; `uuid` is the firmware's."""
 
     domain: Domain
     machine: Machine
@@ -39,14 +37,12 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """The domain's name, quoted for a shell; NAME if the name is empty, long or not
-        printable."""
+        """The name is quoted for a shell; NAME if it is empty, long or not printable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
     @property
     def again(self) -> tuple[str, ...]:
-        """The commands by which a definition takes effect in the guest."""
         shown = f"virsh dumpxml {self.name}  # as it runs; with --inactive, as it will start"
         return ("# On the host:", shown, *restarted(self.name))
 
@@ -84,7 +80,6 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def taken(self) -> frozenset[int]:
-        """The CPUs to which vCPUs of other running domains are pinned singly."""
         pins = (pin for other in self.others for pin in other.vcpus.values())
         return frozenset(pin[0] for pin in pins if len(pin) == 1)
 
@@ -93,8 +88,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Returns how many huge pages of this size a node has, in total and free. A single node has
-        all."""
+        """Returns total and free pages. A single node has all."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
@@ -110,27 +104,22 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def exact(self) -> dict[int, int]:
-        """The CPU of each vCPU that is pinned to a single one."""
         return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
 
     @property
     def runs(self) -> bool:
-        """Whether the domain runs, by the machine's files or by its own definition."""
         return self.alive is not None or self.domain.running
 
     def nodes_at(self, cpus: Iterable[int]) -> set[int]:
-        """CPUs that are offline are left out."""
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes on which these vCPUs may run. vCPUs without pins are left
-        out."""
+        """Returns the host's nodes. vCPUs without pins are left out."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes on which these vCPUs may run; none if one of the vCPUs has no
-        pin."""
+        """Returns no node if one of the vCPUs has no pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
@@ -140,14 +129,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """Returns the distance between two nodes by the firmware's table. Without a table, it is
-        Linux's own 10 or 20."""
+        """Returns the firmware's distance, else Linux's own 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the share of accesses that is remote, and their distance as a multiple of the
-        local one (0: none). Memory is spread evenly over the nodes, and each vCPU over its CPUs."""
+        """The share of remote accesses, and their distance as a multiple of the local one (0:
+        none). Memory is spread evenly over the nodes, and each vCPU over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -163,8 +151,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """The domain's cells as libvirt completes them: the first cell gets the vCPUs that no cell
-        lists."""
+        """Completes cells as libvirt does: the first gets the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -196,16 +183,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Linux numbers CPUs in the order of QEMU's firmware: first the vCPUs that are there at the
-        start, then those that can be added."""
+        """Linux numbers CPUs as QEMU's firmware: vCPUs there at the start come first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """The cells that the guest can see. Cells without vCPUs and memory are left out: they are
-        for a device of their own (generic initiators)."""
+        """Leaves out cells for a device of their own (generic initiators)."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -223,15 +208,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """The guest's node of each cell; empty if the guest has more or fewer nodes than the domain
-        has cells."""
+        """Empty if the guest has not as many nodes as the domain has cells."""
         equivalent = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain that has this domain's name; None if it does not run. A control
-    group's name keeps only letters and digits for certain, and is cut if it is long."""
+    """A control group's name keeps only letters and digits for certain; a long one is cut."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -250,9 +233,8 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """A node is recognized by the vCPUs that it shares with a cell; without any, by its number:
-    Linux numbers nodes in the order in which the firmware's table names them, which is that of the
-    CPUs, then that of memory."""
+    """By the vCPUs that a node shares with a cell, else by number: Linux numbers nodes in the order
+    of the firmware's table, which is that of the CPUs, then that of memory."""
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -281,10 +263,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
-    is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
-    it hides its hypervisor. `is_defined` says that libvirt has the domain on this machine. A
-    machine that shows that it has no part in the domain is neither."""
+    """By the strongest evidence: a machine on which the domain runs is its host, even if virtual;
+    one whose firmware has its UUID is its guest. `is_defined`: libvirt has the domain here."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -304,8 +284,7 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """Returns what shows that a machine is neither the guest nor the host of a domain, or None. A
-    guest that does not show its UUID is one only with as many CPUs as the domain."""
+    """A guest that shows no UUID needs as many CPUs as the domain."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
@@ -319,10 +298,10 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
 
 
 def several(count: int, what: str) -> str:
-    """A count as a subject with its verb: `1 vCPU is`, `2 vCPUs are`."""
+    """Says `1 vCPU is`, `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """Returns a size with one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
+    """Formats a size with one decimal, or none if it is exact: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

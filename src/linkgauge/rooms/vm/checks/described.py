@@ -75,14 +75,13 @@ def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def one_socket(vcpus: int) -> tuple[str, ...]:
-    """Remedies: all vCPUs are the cores of one socket, or the threads of its cores."""
     whole, halves = CpuTopology(cores=vcpus), CpuTopology(cores=vcpus // 2, threads=2)
     paired = f"# In <cpu>: {halves}, if vCPUs are pinned to both threads of cores"
     return f"# In <cpu>: {whole}", *(() if vcpus % 2 else (paired,))
 
 
 def product(topology: CpuTopology) -> str:
-    """Returns a topology in words: `2 sockets × 4 cores × 2 threads`."""
+    """Says `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
@@ -114,8 +113,7 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Linux ignores that CPUs share a cache if they are in several cells (topology_sane in
-    arch/x86/kernel/smpboot.c), and QEMU warns on Arm and RISC-V."""
+    """Linux ignores caches shared across cells (topology_sane, arch/x86/kernel/smpboot.c)."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return

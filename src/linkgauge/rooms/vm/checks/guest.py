@@ -1,5 +1,4 @@
-"""Checks inside the guest: compares its CPUs, NUMA nodes, memory and devices with its domain. A
-guest without its domain is checked by itself."""
+"""Checks inside the guest: its CPUs, nodes, memory and devices, also without its domain."""
 
 from __future__ import annotations
 
@@ -128,7 +127,6 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
 def _sized(
     case: DomainEvidence, check: str, subject: str, total: int | None, least: int, most: int
 ) -> Iterator[Finding]:
-    """A guest must have what a kernel shows of `least` bytes, and no more than `most` bytes."""
     if total is None:
         return
     if total < _least_visible(least, case.virtual.crash_kernel):
@@ -143,9 +141,8 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """The least MemTotal of this much memory. A kernel keeps 64 bytes for each page of 4 KiB (1.6
-    %), its own code and buffers, what firmware and swiotlb reserve (64 MiB; of encrypted guests 6
-    %, at most 1 GiB), and what is set aside for a crash kernel."""
+    """A kernel keeps 64 bytes for each page of 4 KiB (1.6 %), code, buffers, what firmware and
+    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and a crash kernel's."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -178,8 +175,6 @@ def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
-    """Finds guests in which each vCPU is a socket of its own, as without a topology in the
-    domain."""
     host = evidence.machine.known.host
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
@@ -228,8 +223,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function in the guest can be one of the host's: no bridge, and not made by the
-    hypervisor. The hypervisor marks devices that it emulates by the subsystem's vendor."""
+    """No bridge, and not emulated: the hypervisor marks these by the subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -238,8 +232,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns the guest's function of each device that is passed through, by the device's address
-    on the host. Devices whose place the domain leaves open are left out."""
+    """Returns functions by the host's address. Devices whose place is open are left out."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -285,7 +278,6 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
 def _check_count(
     case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Of devices whose place the domain leaves open, the guest must show as many functions."""
     devices = case.domain.devices
     anywhere = [one.source for one in devices if case.domain.route_to(one) is None]
     taken = {function.address for function in there.values()}
@@ -315,7 +307,6 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """A link that trained too low on the host is as slow in the guest, whose own IOMMU may
-    translate addresses."""
+    """A link slow on the host is slow in the guest, whose IOMMU may translate addresses."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -1,5 +1,4 @@
-"""Checks on the host: whether the domain's CPUs are the host's own, and where its vCPUs and its
-other threads may run."""
+"""Checks on the host: the domain's CPUs, and where its vCPUs and other threads may run."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_model(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds what hides wide instructions or large pages. A host whose flags are unknown is taken to
-    have AVX2."""
+    """A host whose flags are unknown is taken to have AVX2."""
     domain, isa = case.domain, case.host.isa or "x86-64-v3"
     if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
         return
@@ -169,7 +167,6 @@ def check_taken(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_threads(case: DomainEvidence) -> Iterator[Finding]:
-    """The threads of a guest's core should be the threads of one host's core."""
     exact, siblings, topology = case.exact, case.virtual.siblings, case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"

@@ -1,5 +1,4 @@
-"""Checks on the host: the devices that are passed through, and their distance from the vCPUs and
-the memory."""
+"""Checks on the host: devices that are passed through, and how far vCPUs and memory are."""
 
 from __future__ import annotations
 
@@ -84,7 +83,6 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _resting(case: DomainEvidence, finding: Finding) -> Finding:
-    """A slow link may only save power; a note if VFIO holds the device."""
     drivers = [case.functions[at].driver or "" for at in finding.ends if at in case.functions]
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
@@ -94,8 +92,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """VFIO takes a whole IOMMU group, but for bridges: no other device of it may have a driver of
-    the host."""
+    """VFIO takes a whole IOMMU group: no other device but bridges may have a host driver."""
     mine = {device.source for device in case.domain.devices}
     groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
@@ -136,8 +133,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """ACS makes copies between two devices take the way over the root complex. It also isolates
-    them from other guests, so there is no remedy."""
+    """ACS also isolates devices from other guests, so there is no remedy."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
@@ -194,7 +190,6 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
-    """The cells whose vCPUs are pinned to this node, or whose memory is bound to it alone."""
     return tuple(
         cell.index for cell in case.cells
         if node in case.sure_nodes_of(cell.vcpus)

@@ -1,5 +1,4 @@
-"""Checks on the host: the nodes from which the domain's memory comes, and the pages that back
-it."""
+"""Checks on the host: the nodes of the domain's memory, and the pages that back it."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns the size of the huge pages that back a cell; 0 for the host's default size, null for
-    no huge pages."""
+    """Returns bytes; 0 for the host's default size, None for no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -82,8 +80,7 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Memory is taken to be spread evenly over its nodes. `cells-hidden` covers a domain without
-    cells whose vCPUs and memory are on the same several nodes."""
+    """Memory counts as spread evenly. `cells-hidden` covers domains without cells."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))
@@ -154,7 +151,6 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 
 
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """It is worse on a host that has transparent huge pages off."""
     yield from without_pages(case, is_off=case.host.transparent_huge_pages == "never")
 
 

@@ -1,6 +1,5 @@
-"""Plans a placement for a domain and its devices. Parts without a finding are kept. The devices'
-own nodes come first, the nearest others only if vCPUs or memory do not fit. The first core of each
-node is left to the emulator, the IO threads and the host, if there are enough."""
+"""Plans a placement. Parts without a finding are kept. The devices' nodes come first, others only
+if needed. A node's first core is left to the emulator, IO threads and host, if there are enough."""
 
 from __future__ import annotations
 
@@ -35,9 +34,8 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement: `pins` of vCPUs, CPUs of the `emulator` and all other threads, the guest's
-    `cells`, the host's `nodes` of each (of 0 without cells; empty: memory stays as it is), the
-    cells of devices if there are several, and the size of huge pages (null keeps the pages)."""
+    """`emulator` are the CPUs of all other threads, `nodes` the host's nodes of each cell (0
+    without cells; empty: memory stays). `page_size` is in bytes; None keeps the pages."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -49,8 +47,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns the placement, given the checks that found something wrong. None if the host has too
-    few CPUs or too little memory."""
+    """`found` are failed checks. None if the host has too few CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -78,9 +75,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Four numbers, of which the first counts most: vCPUs that no CPU can run; those without a CPU
-    of their own; those on several nodes; the mean distance of vCPUs to memory and of devices to
-    vCPUs, as a multiple of the local one."""
+    """Counts vCPUs that no CPU can run, without a CPU of their own, on several nodes; then the mean
+    distance of vCPUs to memory and of devices to vCPUs, as a multiple of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -98,8 +94,6 @@ def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
-    """The domain's own pins, with memory on their nodes. None without pins, or if it does not
-    fit."""
     domain = case.domain
     pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
     cells = case.memories
@@ -123,8 +117,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns the largest size of huge pages of which the nodes of each cell have enough. If no
-    size has enough, returns 2 MiB; null if the host has no pages of 2 MiB."""
+    """Returns the largest of which nodes have enough, else 2 MiB; None without such pages."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -138,7 +131,6 @@ def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
 
 
 def _plan(case: DomainEvidence) -> Suited | None:
-    """Returns the placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
@@ -149,8 +141,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """`threads` of each core go to a guest's core; if not `whole`, each thread goes like a core.
-    `spared` cores of a node are left over."""
+    """A guest's core gets `threads` of a core. `spared` cores of a node are left over."""
 
     threads: int
     whole: bool
@@ -167,7 +158,6 @@ def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
 
 
 def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
-    """Free CPUs on these nodes, else any free ones, else all of the nodes."""
     spare = [[c for core in _cores(case, node) for c in core if c not in taken] for node in homes]
     free = [cpu for cpus in spare for cpu in cpus[:_EMULATOR]]
     left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
@@ -176,7 +166,6 @@ def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) 
 
 
 def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, int]:
-    """Returns the cell at each device's node; empty if there are fewer than two cells."""
     if len(nodes) < 2:
         return {}
     cell_at = {node: cell for cell, at in reversed([*nodes.items()]) for node in at}
@@ -185,7 +174,6 @@ def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, 
 
 
 def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
-    """CPUs to which other domains are pinned are left out."""
     cpus = set(case.node_cpus.get(node, ())) - case.taken
     siblings = case.virtual.siblings
     cores = {tuple(sorted(cpus.intersection(siblings.get(cpu, (cpu,))))) for cpu in cpus}
@@ -193,16 +181,12 @@ def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
 
 
 class _Planner:
-    """Choices come best first. Lists are in the order of the chosen nodes."""
-
     def __init__(self, case: DomainEvidence) -> None:
         self._case, self._domain = case, case.domain
         self._cores = {node: _cores(case, node) for node in case.node_cpus}
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
 
     def choices(self) -> Iterator[list[int]]:
-        """Yields lists of nodes: as many as the domain has cells, then the devices' nodes, then one
-        more of the nearest nodes each time."""
         homes = self._homes()[: self._domain.vcpus]
         first = homes or self._nodes[:1]
         others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
@@ -215,8 +199,6 @@ class _Planner:
             yield first + others[:more]
 
     def _homes(self) -> list[int]:
-        """The devices' nodes, those with most devices first; without devices those of the pins, if
-        not more than cells."""
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
@@ -227,7 +209,6 @@ class _Planner:
         return sorted(counts, key=lambda node: (-counts[node], node))
 
     def _near(self, node: int) -> int | None:
-        """Returns this node, or the nearest one that has CPUs and memory."""
         return min(self._nodes, key=lambda other: self._far([node], other), default=None)
 
     def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
@@ -235,7 +216,6 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """First as many threads as the domain asks for, then as many as the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
@@ -244,8 +224,7 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """None if the vCPUs do not fit. The domain's own cells are kept if there are as many as
-        nodes. Otherwise a node that is too small gives the rest of an even share to others."""
+        """Keeps the domain's own if as many as nodes, else shares evenly. None if nothing fits."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -273,8 +252,6 @@ class _Planner:
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
-        """Returns the domain's cells in the order of the nodes that suit them: the nodes of their
-        devices, else the nodes where their memory or vCPUs have been."""
         case, votes = self._case, Counter[tuple[int, int]]()
         for device in case.domain.devices:
             index, home = case.domain.cell_of(device), case.node_of_device(device.source)
@@ -327,8 +304,6 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """Returns the domain's own topology if it has these threads and suits the cells. Otherwise
-        it has as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
         if own and (own.threads, own.vcpus) == (threads, vcpus) and own.suits(cells):
             return own

@@ -1,6 +1,5 @@
-"""Writes a placement as fields of a KubeVirt VirtualMachine. KubeVirt writes the XML anew for each
-pod, so a change by virsh is lost. Source: its user guide, Dedicated CPU resources, NUMA and
-Hugepages support."""
+"""Writes a placement for KubeVirt, which writes the XML anew for each pod. Source: its user guide,
+Dedicated CPU resources, NUMA and Hugepages support."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ _GIB = 1 << 30
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """The kubelet chooses the CPUs and nodes itself. KubeVirt shows the host's nodes to the guest
-    only if huge pages back it."""
+    """The kubelet chooses CPUs and nodes. A guest sees nodes only with huge pages."""
     topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
     size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
     yield "# In the VirtualMachine, below spec.template.spec.domain:"

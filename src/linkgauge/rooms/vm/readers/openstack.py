@@ -1,6 +1,5 @@
-"""Writes a placement as properties of an OpenStack flavor. nova writes the XML of a server anew at
-each hard reboot, so a change by virsh is lost. Source: its documentation, Extra Specs and CPU
-topologies."""
+"""Writes a placement for an OpenStack flavor: nova writes the XML anew at each hard reboot. Source:
+its documentation, Extra Specs and CPU topologies."""
 
 from __future__ import annotations
 

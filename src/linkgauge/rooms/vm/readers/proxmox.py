@@ -32,8 +32,6 @@ _MEMORY = "512"
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Returns the settings before the first snapshot. Of two lines with a name, the later one
-    counts."""
     lines = re.split(r"^\[", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
     matches = (_LINE.fullmatch(line.strip()) for line in lines if not line.startswith("#"))
     return {match[1]: match[2].strip() for match in matches if match}
@@ -82,8 +80,7 @@ def parse(text: str) -> Domain:
 
 
 def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
-    """Returns the cells and their policies, from lines such as `numa0:
-    cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    """Reads `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
     found = []
     for name in sorted(said, key=lambda one: (len(one), one)):
         if re.fullmatch("numa[0-9]{1,2}", name):
@@ -97,15 +94,12 @@ def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None],
 
 
 def _pages(text: str | None) -> tuple[HugePages, ...]:
-    """Returns the huge pages, from `any` or a size in MiB."""
     if text is None:
         return ()
     return (HugePages(None if text == "any" else count(text, "hugepages") * _MIB),)
 
 
 def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...], int]:
-    """Returns the devices that have an address, the names of those in the cluster's mapping, and
-    the number of vGPUs."""
     found, mapped, mediated = list[HostDevice](), list[str](), 0
     for name in sorted(said):
         if not re.fullmatch("hostpci[0-9]{1,2}", name):

@@ -1,8 +1,5 @@
-"""Reads a command line of QEMU (`tr '\\0' ' ' < /proc/PID/cmdline`, or libvirt's log).
-
-Source: QEMU's qemu-options.hx and hw/core/machine-smp.c. Options are `name=value` words or JSON.
-A command line pins nothing: where threads may run is set from outside.
-"""
+"""Reads a command line of QEMU (`tr '\\0' ' ' < /proc/PID/cmdline`, or libvirt's log), which pins
+nothing. Source: QEMU's qemu-options.hx and hw/core/machine-smp.c."""
 
 from __future__ import annotations
 
@@ -87,7 +84,6 @@ def parse(text: str) -> Domain:
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields each option with the next word, if that word is no option."""
     for word, after in zip(words, (*words[1:], ""), strict=False):
         if word.startswith("-") and len(word) > 1:
             name = word[1:] if word.startswith("--") else word
@@ -108,7 +104,6 @@ def _read(name: str, value: str) -> dict[str, str]:
 
 
 def _several(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """Joins the values of options with the same name, as in `cpus=0,cpus=2`, with commas."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name:
@@ -121,8 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns the topology and the most vCPUs. Missing counts are completed as in QEMU 6.2 and
-    later: cores first, then sockets."""
+    """Also returns the most vCPUs. As in QEMU from 6.2 on, cores come first, then sockets."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -162,8 +156,7 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """Returns the power of two of a size without a unit: a memory backend's is in bytes, `mem` of a
-    node in MiB."""
+    """Returns 0 or 20: a backend's size without a unit is in bytes, a node's in MiB."""
     return 0 if backend else 20
 
 
@@ -176,7 +169,6 @@ def _features(cpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _controllers(said: Said) -> dict[str, Controller]:
-    """Returns the PCI controllers by name, in the order in which they are defined."""
     found: dict[str, Controller] = {}
     for one in said.get("-device", ()):
         model = _MODELS.get(one.get("driver", ""))
@@ -193,7 +185,7 @@ def _controllers(said: Said) -> dict[str, Controller]:
 
 
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
-    """Returns the address in `bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
+    """Reads `bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
     match = _PLACE.fullmatch(one.get("addr", ""))
     slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
     name = one.get("bus", "")
@@ -203,8 +195,7 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """Yields the huge pages of a file system or memfd. They count for all memory: cells are not
-    distinguished."""
+    """They count for all memory: cells are not distinguished."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]

@@ -1,5 +1,4 @@
-"""Reads the words that several forms of definitions share: options with commas, numbers, sizes and
-lists."""
+"""Reads what several forms share: options with commas, numbers, sizes and lists."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _ADDRESS = re.compile(
 
 
 def options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """Yields the names and values of `host,pcie=1`. `first` is the name of a first word without a
-    name."""
+    """Reads `host,pcie=1`; `first` names a first word without a name."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
@@ -39,7 +37,7 @@ def vcpus(text: str, what: str) -> int:
 
 
 def size(text: str, what: str, power: int = 20) -> int:
-    """Returns the bytes of a size. A number without a unit is multiplied by two to the `power`."""
+    """Returns bytes. A number without a unit is multiplied by two to the `power`."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a size such as 16G")
@@ -64,7 +62,6 @@ def address(text: str, what: str) -> str:
 
 
 def host_device(source: str, guest: BusAddress | None = None) -> HostDevice:
-    """Returns a device that is passed through, with the element that libvirt would have for it."""
     domain, bus, rest = source.split(":")
     slot, function = rest.split(".")
     address_ = (
