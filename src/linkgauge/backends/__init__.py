@@ -54,7 +54,7 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the plug-in's hook, if one of these backends has one: at most one has."""
+    """Returns the plug-in's hook if a plug-in offers one of these backends: at most one does."""
     return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 
@@ -100,7 +100,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns None if only the opened backend knows its devices. Raises Unsupported without it."""
+    """Returns None if the backend must be opened for them. Raises Unsupported as `open_backend`."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)

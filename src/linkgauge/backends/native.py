@@ -60,8 +60,8 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """`cpus` first touch it, on `node` or spread over `nodes`. `alone` checks no placement. Raises
-    AllocationError if memory is short, Unsupported if placement or pages differ."""
+    """`cpus` first touch it, on `node` or spread over `nodes`. If `alone`, no node is checked.
+    Raises AllocationError if memory is short, Unsupported if placement or pages differ."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)

@@ -152,7 +152,7 @@ def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
 
 
 class Filling(Offering, Generic[_Kind]):
-    """For backends whose buffers can fill themselves."""
+    """The base class of backends whose buffers can fill themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
         raise NotImplementedError
@@ -168,7 +168,7 @@ class Filling(Offering, Generic[_Kind]):
 
 
 class Holding(Filling[_Kind]):
-    """For backends that free everything when they are closed."""
+    """The base class of backends that free everything when they are closed."""
 
     def __init__(self) -> None:
         self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
@@ -183,7 +183,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Groups before buffers, because work that waits at a gate still uses them."""
+        """Groups are closed before buffers, because work that waits at a gate still uses them."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -103,8 +103,8 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """The buffers of a transfer of `size` bytes; a `null` end has none, and two arrays to read have
-    one. `interference` only has to run longer than the first copy of its group. `endless` runs
+    """The buffers of a transfer of `size` bytes; a `null` end has none, and two arrays to read are
+    in one. `interference` only has to run longer than the first copy of its group. `endless` runs
     until the other copies have ended, or until wait() if it is alone; its seconds are those that
     all loops would take. `tracked` asks for progress even if one launch does all loops. `warm_ups`
     are loops before the clock starts, of `cuda` alone; with None, copies wait for each other's."""

@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """`here` is its memory in this rank, opened by `handle` if another's, or None."""
+    """`here` is the memory in this rank, opened by `handle` if another rank has it, or None."""
 
     warnings: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """Raises BackendError if this rank has none."""
+    """Raises BackendError if the buffer is not in this rank."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")

@@ -84,7 +84,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """A driver places pinned memory: its label is right only near the device."""
+    """A driver places pinned memory near the device: elsewhere, its label is wrong."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 

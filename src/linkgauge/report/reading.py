@@ -109,8 +109,8 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns the last run of each host and label, or none if nodes are too few to say which is
-    odd, or runs are of configurations: of profile vm, or measured in several ways."""
+    """Returns each accelerator's fleet, the last run of each host and label, or none if nodes are
+    too few to say which is odd, or if runs are of configurations (profile vm, or several ways)."""
     if any(map(is_run, paths)):
         return []
     ways = set()

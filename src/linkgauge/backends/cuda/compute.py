@@ -52,7 +52,7 @@ class ComputeWork:
 def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Returns a kernel, and groups of it, the copies and both. Raises Unsupported without gate."""
+    """Returns a kernel and groups of it, the copies and both. Raises Unsupported without a gate."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device, made)

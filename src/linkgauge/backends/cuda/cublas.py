@@ -65,7 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Raises Unsupported if it cannot, AllocationError if memory is short, or BackendError."""
+        """Raises Unsupported if the device cannot, AllocationError or BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return

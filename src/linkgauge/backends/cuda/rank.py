@@ -34,7 +34,7 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """Chosen by the rank's number on its machine. Ranks share GPUs if there are too few."""
+    """The rank's number on its machine chooses the GPU. Ranks share GPUs if there are too few."""
 
     backend: CudaBackend
 

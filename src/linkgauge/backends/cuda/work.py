@@ -179,7 +179,7 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns 1 between devices, where a first copy is slower, and 0 with the host."""
+    """Returns by default 1 between devices, where a first copy is slower, and 0 with the host."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1

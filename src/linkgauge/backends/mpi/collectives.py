@@ -120,7 +120,7 @@ class MpiCollective(CollectiveGroup):
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Only before each iteration is a barrier: each rank's own seconds count."""
+        """A barrier comes before each iteration only: each rank's own seconds count."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:

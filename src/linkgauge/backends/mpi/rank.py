@@ -86,7 +86,7 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Synchronizes the window's private and public copy around (MPI 4.1, 12.4)."""
+        """Before and after use, the window's two copies are made equal (MPI 4.1, 12.4)."""
         self._sync()
         yield self.address
         self._sync()

@@ -217,7 +217,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns None for a kernel that lasts as long as the copies, and uses no links."""
+        """The simulated kernel lasts as long as the copies, and uses no links."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])

@@ -119,6 +119,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
 
 def build(description: Description) -> Hardware:
+    """Raises InputError with the name of the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))

@@ -27,7 +27,7 @@ WORDS."""
 
 
 class Tail(NamedTuple):
-    """None: nothing was written to even or odd chunks beyond the window."""
+    """None says that nothing was written to the even or odd chunks beyond the window."""
 
     even: Stored | None
     odd: Stored | None

@@ -170,7 +170,7 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """It has its memories, the engine's owner, and the links on its route with their ends."""
+        """Returns its memories, the engine's owner, and the links on its route with their ends."""
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
@@ -226,7 +226,7 @@ class Resources:
         return tuple(route for end in ends if (route := self.topology.route(*end)))
 
     def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
-        """Without peer access, a copy goes through the memory of nodes near its ends."""
+        """Without peer access: the node near the source and, over a network, near the target."""
         ends = str(source), str(target)
         if not (source.is_device and target.is_device) or self.topology.reaches(*ends):
             return ()
@@ -309,7 +309,7 @@ class Resources:
 
 
 def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
-    """Of the limit for this access beside the opposite one. Kernels may have another, or none."""
+    """Returns a byte's part of the limit beside the opposite access. Kernels may have another."""
     limit = getattr(kind.both_each, access)
     if limit is None or engine != "sm" or kind.sm_both_each is None:
         return 1.0

@@ -37,7 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Its device has its number on the machine, or is `cpu`. Raises Unsupported if too few."""
+    """Takes the device of its number on the machine, or `cpu`. Raises Unsupported if too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:

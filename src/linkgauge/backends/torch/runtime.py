@@ -71,7 +71,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Work that runs at the same time uses different ones. None without streams."""
+        """Concurrent work uses different streams. Returns None without streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -224,7 +224,7 @@ def _recommended(module: Any) -> int:
 
 
 def pci_address(properties: Any) -> str | None:
-    """Returns the form of sysfs, or None if torch does not report it."""
+    """Returns the address in the form of sysfs, or None if torch does not report it."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

@@ -44,7 +44,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """`ports` that lead to only one device are left out unless asked for."""
+        """Ports that lead to only one device are left out without `ports`."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []

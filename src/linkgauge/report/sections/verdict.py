@@ -177,7 +177,7 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the prose before the first command, and this one, or all that change anything."""
+    """Yields the prose before the first command, and this one, or all if it changes anything."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return

@@ -138,7 +138,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """A thread runs on each CPU without a number, and for primes unless there is one."""
+    """Without a number, each CPU has a thread, as for primes unless they have only one."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

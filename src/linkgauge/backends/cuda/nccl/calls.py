@@ -60,7 +60,7 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Calls that wait for each other are an NCCL group. Raises Unsupported if there is none."""
+    """Calls that wait for each other are an NCCL group. Raises Unsupported without any call."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
@@ -132,7 +132,7 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Bit by bit of their numbers, ranks exchange all shares that they have."""
+    """Ranks that differ in a bit of their number exchange all shares they have, bit by bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

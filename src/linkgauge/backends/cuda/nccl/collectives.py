@@ -84,7 +84,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Loaded when first needed. Raises Unsupported if NCCL is missing."""
+        """NCCL is loaded when first needed. Raises Unsupported if it is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:

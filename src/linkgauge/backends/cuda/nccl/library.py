@@ -59,7 +59,7 @@ class Nccl:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Unsupported if NCCL does not accept the arguments, else BackendError."""
+        """Returns Unsupported if NCCL does not accept the arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -128,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """One NCCL group, which calls that wait for each other need."""
+        """Calls that wait for each other need to be one NCCL group."""
         self.call("ncclGroupStart")
         try:
             yield

@@ -97,7 +97,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """Returns None for a card with MIG instances, or with the host's memory, unknown to NVML."""
+    """Returns None for a card with MIG instances or the host's memory, which NVML omits."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
