@@ -1,6 +1,7 @@
 """Backend `host`: threads of CPUs move bytes between memories of NUMA nodes: `host:N` (pinned:
 prefaulted and mlocked), `/pageable`, by pages `/huge`, `/base` (none huge), `/thp`, `/hugetlb`, by
-policy `/preferred`, `/interleave`, `/weighted`. `cpu*K` is K threads, each on its own CPU."""
+policy `/preferred`, `/interleave`, `/weighted`. `cpu*K` is K threads, pinned to CPUs of the
+node."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, 
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """Names that differ in one such word become one name."""
+    """Names that differ only in the word for the engine or the kernel's work become one."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
     return [
         frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])

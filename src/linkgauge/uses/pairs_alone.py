@@ -29,7 +29,7 @@ def with_pairs(
     observer: Observer,
     keeper: Keeper,
 ) -> Run:
-    """Returns the run with the results added, or as it is without time."""
+    """Returns the run with the results added, or unchanged if there is no time."""
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")

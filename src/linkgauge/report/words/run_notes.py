@@ -124,7 +124,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """`cells` reached less precision, the worst first; `unknown` have no interval."""
+    """`cells` missed the precision, the worst first; `unknown` have no interval."""
 
     asked: float
     cells: tuple[str, ...]
