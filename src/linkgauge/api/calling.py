@@ -1,5 +1,4 @@
-"""Makes the options of a command from the arguments of a Python call, so that their names, defaults
-and checks, and what a run records of them, are the command's own."""
+"""Makes a command's options of a Python call: names, defaults and checks are the command's."""
 
 from __future__ import annotations
 
@@ -48,9 +47,8 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Gives the options of the command NAME for a call with these arguments and options. Within the
-    block, an InputError names options as Python does. Raises InputError for values that the command
-    refuses, TypeError for an unknown option, and Interrupted after Ctrl-C in the block."""
+    """Within the block, an InputError names options as Python does. Raises InputError for values
+    that the command refuses, TypeError for an unknown option, Interrupted after Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
@@ -68,15 +66,12 @@ def asked(
 
 
 def _named(option: str) -> str:
-    """Returns the argument that stands for an option."""
     renamed = {of: argument for argument, of in RENAMED.items()}
     return renamed.get(option, option.removeprefix("no_"))
 
 
 @contextmanager
 def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
-    """Names options in the message of an InputError as Python does: `max_time`, not
-    `--max-time`."""
     try:
         yield
     except InputError as error:
@@ -100,7 +95,6 @@ def interruptible() -> Iterator[None]:
 def _given(
     command: str, known: _Members, given: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
-    """Yields the options that were given, with their values. Raises TypeError for others."""
     for name, value in given.items():
         own = RENAMED.get(name, name)
         is_negated = f"no_{own}" in known
@@ -120,7 +114,6 @@ def _given(
 
 
 def _arguments(known: _Members, values: list[object]) -> Iterator[tuple[str, object]]:
-    """Yields the command's argument with its value or values, if there are any."""
     of = next((of for of, (_, field) in known.items() if field.is_argument), None)
     if of is None:
         return
@@ -133,7 +126,6 @@ def _arguments(known: _Members, values: list[object]) -> Iterator[tuple[str, obj
 
 
 def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
-    """Yields the words of these options on the command line, the argument last."""
     options = (one for one in values.items() if not known[one[0]][1].is_argument)
     for of, value in options:
         flag = max(known[of][1].flags_of(of), key=len)
@@ -146,13 +138,12 @@ def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
 
 
 def path_of(value: str | os.PathLike[str]) -> Path:
-    """Returns the path that a caller names. Raises InputError if no file can have that name."""
+    """Raises InputError if no file can have that name."""
     return Path(text_of(value))
 
 
 def takes(options: type) -> Callable[[_F], _F]:
-    """Shows the options of a TypedDict, which a function takes as `**options`, one by one in the
-    function's signature: help and completion read it there."""
+    """Shows the options of a TypedDict in the signature, where help and completion read them."""
 
     def shown(function: _F) -> _F:
         found: Any = function

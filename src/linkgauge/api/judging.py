@@ -1,5 +1,4 @@
-"""Functions that judge what is there: `devices`, `expect`, `doctor`, `judge_files`, `compare` and
-`gate`."""
+"""Judges what is there: `devices`, `expect`, `doctor`, `judge_files`, `compare` and `gate`."""
 
 from __future__ import annotations
 
@@ -39,9 +38,8 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns this machine, a simulated or captured one, or the machine of a run, as `linkgauge
-    devices` does: memories, PCI functions, links (bytes a second) and what could not be read.
-    Raises InputError for a machine or run that cannot be read."""
+    """Returns this machine, a simulated or captured one, or that of a run, as `linkgauge devices`
+    does. Links are in bytes/s. Raises InputError for a machine or run that cannot be read."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -57,9 +55,8 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns what a machine should reach (default: this one), as `linkgauge expect` does: figures
-    in SI units, each with its arithmetic. Measures nothing. Raises InputError for an unknown
-    machine."""
+    """Returns what a machine should reach (default: this one), in SI units and with the arithmetic,
+    as `linkgauge expect` does. Measures nothing. Raises InputError for an unknown machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
     with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:
@@ -68,9 +65,8 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns what is wrong with this machine, with a simulated or captured one, or with what a run
-    recorded, as `linkgauge doctor` does: each finding with its severity, reason and remedy. Raises
-    InputError for a machine or run that cannot be read."""
+    """Returns what is wrong with this machine, a simulated or captured one, or with a run's, as
+    `linkgauge doctor` does. Raises InputError for a machine or run that cannot be read."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -85,10 +81,9 @@ def judge_files(
     paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
 ) -> MeasuredRun:
     """Judges the figures of another tool's output, as `linkgauge judge` does. `paths` are its
-    output, and texts that tell of the machine; `machine` names the machine where they do not (`8 x
-    H100 SXM`). Of the outputs of several hosts, the worst host's run is returned. The run is kept
-    below `out`, or nowhere if that is None (the default). Raises InputError if there are no
-    figures, or no machine to judge them by."""
+    output, and texts that tell of the machine, or `machine` names it (`8 x H100 SXM`). Of several
+    hosts, returns the worst one's run, kept below `out`, or nowhere if that is None (the default).
+    Raises InputError if there are no figures, or no machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
     from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
 
@@ -102,13 +97,11 @@ def judge_files(
 def compare(
     *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
 ) -> RunComparison:
-    """Compares runs cell by cell, as `linkgauge compare` does; the first side is the baseline. A
-    side of several runs (a folder, a sequence) shows how much runs vary.
-
-    `significance` is the rate of comparisons with a false difference, `detect` the loss to say the
-    number of runs for, both fractions or text (`1%`). Figures are in the SI unit that each cell
-    names, differences are ratios. Raises InputError for fewer than two sides, and for a side
-    without runs."""
+    """Compares runs cell by cell, as `linkgauge compare` does; the first side is the baseline.
+    Several runs (a folder, a sequence) show how much runs vary. `significance` is the rate of false
+    differences, `detect` the loss to say the number of runs for: fractions or text (`1%`). Figures
+    are in each cell's SI unit, differences are ratios. Raises InputError for fewer than two sides,
+    and for a side without runs."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:
@@ -128,12 +121,10 @@ def gate(
     **options: Unpack[GateKeywords],
 ) -> GateDocument:
     """Says whether a run (default: the latest of this machine) has lost against a baseline, as
-    `linkgauge gate` does. The result's `code` is 0 if nothing was lost, 1 after a loss, and 3 if
-    cells are inconclusive; `cells` has the verdict of each.
-
-    Fractions (`significance`, `min_loss`, `detect`) are numbers or text (`3%`). Raises InputError
-    for unlike machines or settings, unless `force` is set, and for sides without runs; with
-    `rerun`, which measures cells in doubt again, also what `run` raises."""
+    `linkgauge gate` does: `code` is 0 if nothing was lost, 1 after a loss, 3 if cells are
+    inconclusive. Fractions are numbers or text (`3%`). Raises InputError for unlike machines or
+    settings, unless `force` is set, and for sides without runs. `rerun` measures cells in doubt
+    again, and raises as `run`."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))
@@ -164,8 +155,7 @@ def _several(side: Sequence[Side]) -> Sequence[Side]:
 
 
 def _names(sides: Sequence[Side | Sequence[Side]]) -> list[str]:
-    """The names of the sides, each once: a run in memory has its label, or its number if another
-    has that."""
+    """A label or a path, with the side's number added where two are equal."""
     found = [_name(side) for side in sides]
     return [
         name if found.count(name) == 1 else f"{name} ({number})"

@@ -1,5 +1,4 @@
-"""The options that functions of the Python API take: those of their commands, which have the
-defaults. An option that is left out, or None, has its default."""
+"""Options of the Python API: those of the commands. One left out, or None, has its default."""
 
 from __future__ import annotations
 

@@ -31,17 +31,13 @@ if TYPE_CHECKING:
 
 @takes(RunKeywords)
 def run(*benchmarks: str, say: Say = LOG, **options: Unpack[RunKeywords]) -> MeasuredRun:
-    """Measures benchmarks and keeps the run, as `linkgauge run` does; without names, all benchmarks
-    of the profile.
-
-    Options are the command's, with its defaults; times are in seconds or text (`2m`), sizes in
-    bytes or text (`64M`), fractions numbers or text (`1%`). The run is kept below `out` (default:
-    `results`), or nowhere if that is None. `say` takes messages for people.
-
-    A benchmark that cannot be measured here becomes a result with its status and reason. Raises
-    InputError for options that the command refuses, DeviceBusy while another run measures a device,
-    and ResultsError if nothing can be kept. After Ctrl-C, what was measured is kept, and
-    Interrupted is raised with it."""
+    """Measures benchmarks (default: all of the profile) and keeps the run, as `linkgauge run` does.
+    Options are the command's; times are in seconds or text (`2m`), sizes in bytes or text (`64M`),
+    fractions numbers or text (`1%`). The run is kept below `out` (default: `results`), or nowhere
+    if that is None. `say` takes messages for people. What cannot be measured here becomes a result
+    with its status and reason. Raises InputError for options that the command refuses, DeviceBusy
+    while another run measures a device, ResultsError if nothing can be kept, and after Ctrl-C
+    Interrupted with what was measured."""
     from linkgauge.cli.run import RunOptions, displayed, requested
 
     with asked("run", RunOptions, benchmarks, options) as given:
@@ -56,14 +52,10 @@ def measure(
     say: Say = LOG,
     **options: Unpack[CopyKeywords],
 ) -> MeasuredRun:
-    """Measures transfers now, all at the same time, as `linkgauge copy` does.
-
-    `transfers` are in the notation (`host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce`), `size` is
-    in bytes, or text such as `256M` or a sweep. Other options are the command's, in units as for
-    `run`. The run is kept below `out`, or nowhere if that is None (the default).
-
-    A transfer that cannot be carried out here becomes a cell with its status and reason. Raises as
-    `run` does."""
+    """Measures transfers at the same time, as `linkgauge copy` does: `host:0 -> cuda:0 by ce &
+    cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep; other options
+    are as for `run`. The run is kept below `out`, or nowhere if that is None (the default). What
+    cannot be carried out here becomes a cell with its status and reason. Raises as `run` does."""
     from linkgauge.cli.copy import CopyOptions, displayed, requested
 
     with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
@@ -74,10 +66,9 @@ def measure(
 def scale(
     collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
 ) -> Scaling:
-    """Measures a collective on more and more devices, as `linkgauge scale` does, and returns how it
-    scales: for each number of devices the figures by size (seconds, and bytes a second), the knee
-    and its cause. Options are the command's, in units as for `run`; `gpus` and `nodes` are text:
-    `1,2,4`. The run is kept with its `scale.json`. Raises as `run` does."""
+    """Measures a collective on more and more devices, as `linkgauge scale` does: figures by size
+    (seconds, bytes/s), the knee and its cause. `gpus` and `nodes` are text (`1,2,4`), other options
+    as for `run`. The run is kept with its `scale.json`. Raises as `run` does."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of
@@ -92,12 +83,9 @@ def scale(
 @takes(VaryKeywords)
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks, or transfers, under several settings, as `linkgauge vary` does,
-    and returns the comparison of their figures (in the SI unit that each cell names).
-
-    A setting (`memory`, `streams`, `engine` …) has several values, the first of which is the
-    baseline; `experiment` names one of the command's experiments. Options are the command's, in
-    units as for `run`; all runs are kept. Raises as `run` does, and LinkgaugeError if `prepare`
-    fails."""
+    and compares them in each cell's SI unit. The first value of a setting (`memory`, `streams` …)
+    is the baseline; `experiment` names one of the command's; other options are as for `run`. All
+    runs are kept. Raises as `run` does, and LinkgaugeError if `prepare` fails."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
@@ -106,11 +94,9 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
 
 @takes(CheckKeywords)
 def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
-    """Measures for a moment and says whether this node is fit for work, as `linkgauge check` does,
-    within the time `under` (seconds, or text; 60 s by default).
-
-    The result's `is_healthy` is the answer, `reason` the word of a node condition, and `run` the
-    judged run. Raises InputError for options that the command refuses."""
+    """Says whether this node is fit for work, as `linkgauge check` does, within `under` (seconds,
+    or text; 60 s by default). `is_healthy` is the answer, `reason` the word of a node condition,
+    `run` the judged run. Raises InputError for options that the command refuses."""
     from linkgauge.rooms.check.command import CheckOptions, checked
 
     began = time.monotonic()
@@ -123,8 +109,6 @@ def _keeper(display: Display, say: Say, kind: type[Keeper] = Keeper) -> Keeper:
 
 
 def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
-    """Measures the request, and judges and keeps the run. Raises Interrupted if it is not whole."""
-
     def conclude(run: Run, folder: Path | None) -> Kept:
         with undisturbed():
             kept = keeper.keep(run, folder)

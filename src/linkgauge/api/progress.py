@@ -20,14 +20,12 @@ EVERY = 0.1
 
 
 def is_watched() -> bool:
-    """Whether IPython runs this code, as a kernel of a notebook or in a terminal."""
     shell: Any = sys.modules.get("IPython")
     return shell is not None and shell.get_ipython() is not None
 
 
 class ProgressLine(Rounds):
-    """Passes messages on, and while IPython runs this code keeps a line on stdout up to date. As a
-    context manager it removes its line whatever happens."""
+    """Passes messages on. While IPython runs this code, it also keeps a line on stdout."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -53,7 +51,7 @@ class ProgressLine(Rounds):
         self.now(f"{self._setting}{at}: {spoken(table, cell)}")
 
     def now(self, doing: str) -> None:
-        """Shows what is done now, if the line is not too fresh."""
+        """Shows at most one line in EVERY seconds."""
         if self._shows and time.monotonic() - self._at >= EVERY:
             self._at = time.monotonic()
             self._show(doing)
@@ -66,7 +64,6 @@ class ProgressLine(Rounds):
         self._say(line)
 
     def _show(self, text: str) -> None:
-        """Shows the text in place of the line, which nothing remains of."""
         if self._shows and (text or self._width):
             text = printable(text)[:WIDTH]
             end = "" if text else "\r"

@@ -35,8 +35,7 @@ MOST_VERDICT = 100
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """A judged run. `run` is everything in run.json, `outcome` the verdict, and `folder` where the
-    run is kept, if it is."""
+    """`run` is everything in run.json, `outcome` the verdict, `folder` where the run is kept."""
 
     run: Run
     outcome: Outcome
@@ -44,40 +43,32 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def cells(self) -> tuple[CellRow, ...]:
-        """A row for each cell, in the order of the run."""
         return tuple(cell_rows(self.run))
 
     @cached_property
     def figures(self) -> RowTable[CellRow]:
-        """The rows of `cells` as a table."""
         return RowTable(CELLS, self.cells)
 
     @cached_property
     def samples(self) -> RowTable[SampleRow]:
-        """A table with a row for each raw sample, in the unit that the row names."""
         return RowTable(SAMPLES, tuple(sample_rows(self.run)))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The doctor's findings about what was measured."""
         return self.outcome.findings
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command line for this run: 0 if everything passed, 1 after a
-        failure, 3 after an error that cost results, 4 if nothing was measured, 130 if
-        interrupted."""
+        """Returns 0 if everything passed, 1 after a failure, 3 after an error that cost results, 4
+        if nothing was measured, 130 if interrupted."""
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """Returns a data frame with a row for each cell, or with `samples` a row for each raw
-        sample. The columns are the fields of CellRow or SampleRow. Raises MissingPackage without
-        pandas."""
+        """A row is a CellRow, or with `samples` a SampleRow. Raises MissingPackage."""
         return (self.samples if samples else self.figures).to_pandas()
 
     def save(self, folder: StrPath) -> Path:
-        """Writes run.json, samples.bin and samples.csv into an existing folder, and returns the
-        path of run.json. Raises ResultsError if they cannot be written."""
+        """Writes into an existing folder, and returns run.json's path. Raises ResultsError."""
         return write_run(Path(folder), self.run)
 
     def __repr__(self) -> str:
@@ -92,7 +83,6 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return printable(f"<linkgauge run {run.id}: {where}{simulated}, {counts}, {verdict}>")
 
     def _repr_html_(self) -> str:
-        """The verdict and the figures, as a notebook shows them."""
         from linkgauge.report.reading import page_of_run
         from linkgauge.report.render.html import framed
 
@@ -101,14 +91,14 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """A judged run for Python. Figures of a run that is not to be judged have no verdicts."""
+    """Figures of a run that is not to be judged have no verdicts."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 
 
 def load(path: StrPath) -> MeasuredRun:
-    """Reads a run from a run.json, from a journal.jsonl, from a run's folder, or from what
-    `linkgauge pack` wrote. Raises InputError if there is no readable run."""
+    """Reads a run.json, a journal.jsonl, a run's folder, or what `linkgauge pack` wrote. Raises
+    InputError if there is no readable run."""
     path = path_of(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
@@ -116,8 +106,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """Reads all runs below a folder, sorted by path; for a run's own folder, reads that run. Runs
-    that cannot be read are left out with a warning. Raises InputError if there are no runs."""
+    """Reads all runs below a folder, by path, or that of a run's own. Warns of those that cannot be
+    read, and raises InputError if there are none."""
     path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []

@@ -34,7 +34,6 @@ class Findings(tuple[Finding, ...]):
 
 
 def framed_blocks(blocks: Callable[[Any], Iterable[Any]], value: object) -> str:
-    """Returns the blocks of a value as HTML that cannot affect the page around it."""
     from linkgauge.report.blocks import Page, ShownSection
     from linkgauge.report.render.html import framed
 
@@ -42,7 +41,6 @@ def framed_blocks(blocks: Callable[[Any], Iterable[Any]], value: object) -> str:
 
 
 def show_in_notebook() -> None:
-    """Makes IPython show these values as commands do, if it runs this code."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     formatters: Any = getattr(getattr(shell, "display_formatter", None), "formatters", {})

@@ -48,19 +48,17 @@ BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 
 
 def hook_of_backend(name: str) -> Hook:
-    """Returns what guards calls of a backend."""
     if name in OF_ROOMS:
         return hook_of("backends", name, _OWN)
     return hook_of("ranks", name, _OWN) if name in _RANKS_OF_ROOMS else CORE
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns what guards calls of backends that measure together. A plug-in offers one at most."""
+    """Returns the plug-in's hook if a plug-in offers one of these backends: at most one does."""
     return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 
 def plugin_of(name: str) -> str | None:
-    """Returns the plug-in that offers a backend. Returns None if linkgauge itself does."""
     hook = hook_of_backend(name)
     return None if hook.is_ours else hook.origin
 
@@ -70,9 +68,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """`create(engines, host)` of a backend's module opens it, once variables that accelerators need
-    are set. Raises Unsupported with the reason if it cannot run here. Without `host`, this machine
-    is read."""
+    """Calls `create(engines, host)` of the backend's module; `host` is this machine by default.
+    Raises Unsupported with the reason if it cannot run here, InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -91,7 +88,7 @@ def open_backend(
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """The devices of a backend or its glance. Raises PluginFailed for unusable ones."""
+    """Raises PluginFailed if a plug-in's devices are unusable."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()
@@ -103,8 +100,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """What a module's function `glance`, with the arguments of `create`, knows of the devices while
-    the backend is closed; None if it must be opened. Raises Unsupported as `open_backend` does."""
+    """Returns None if the backend must be opened for them. Raises Unsupported as `open_backend`."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)
@@ -115,9 +111,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens this rank's backend by `create` of its module. `hosts` has each rank's host name.
-    `with_gpu` also opens a GPU, for network interfaces. Raises Unsupported or InputError without
-    such a device."""
+    """`hosts` are the ranks' host names. `with_gpu` also opens a GPU, for network interfaces.
+    Raises InputError for a backend that does nothing between processes."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

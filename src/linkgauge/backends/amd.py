@@ -1,5 +1,4 @@
-"""AMD's GPUs, as sysfs and amdsmi, ROCm's Python package, report them. sysfs is fast and needs no
-library; amdsmi adds facts that sysfs lacks, as in virtual machines."""
+"""Reads AMD's GPUs from sysfs, without a library, and adds what amdsmi (ROCm) knows."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's management library. Without its Python package amdsmi, no GPUs are found."""
+    """Without ROCm's Python package amdsmi, no GPUs are found."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -114,7 +113,6 @@ def _part(answer: Answer, name: str) -> Answer:
 
 
 def _number(answer: Answer, name: str, scale: float = 1.0) -> float | None:
-    """A number times `scale`, or None if amdsmi does not know it ("N/A")."""
     found = answer.get(name)
     return found * scale if isinstance(found, int | float) and found >= 0 else None
 

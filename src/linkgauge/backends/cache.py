@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """It is in $XDG_CACHE_HOME, or in ~/.cache without this variable."""
+    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge without this variable."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
@@ -40,13 +40,11 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def tuned_file(words: str, folder: Path | None = None) -> Path:
-    """Returns the path of the file with tuned settings. `words` name the hardware."""
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return (folder or cache_folder() / "tuned") / f"{slug}.json"
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """What `store` wrote; empty if the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -54,5 +52,4 @@ def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
 
 
 def store(path: Path, values: dict[str, Value]) -> None:
-    """Writes values to a file as JSON. Raises OSError."""
     write_whole(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")

@@ -1,8 +1,7 @@
-"""Backend `host`: threads of this machine's CPUs move bytes between the memories of NUMA nodes.
-
-Memory is `host:N` (pinned: prefaulted and mlocked), `/pageable` or `/huge`. `/base` (none huge),
-`/thp` and `/hugetlb` choose pages; `/preferred`, `/interleave` and `/weighted` a placement policy.
-The engine `cpu*K` is K threads, each pinned to a CPU of its node."""
+"""Backend `host`: threads of CPUs move bytes between memories of NUMA nodes: `host:N` (pinned:
+prefaulted and mlocked), `/pageable`, by pages `/huge`, `/base` (none huge), `/thp`, `/hugetlb`, by
+policy `/preferred`, `/interleave`, `/weighted`. `cpu*K` is K threads, pinned to CPUs of the
+node."""
 
 from __future__ import annotations
 
@@ -57,8 +56,6 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """It knows its node's last-level cache: figures of small buffers are those of the cache."""
-
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
     ) -> None:
@@ -69,7 +66,6 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Raises Unsupported if the buffer's new pages are not of its kind."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -91,8 +87,6 @@ class HostBuffer(NodeMemory):
 
 
 class HostGroup:
-    """Copies by threads. All threads start together, and each reads the clock itself."""
-
     most_loops = 1 << 30
 
     def __init__(
@@ -147,7 +141,6 @@ class PingPongGroup(Gated):
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
 
     def wait(self) -> Timing:
-        """Waits until all round trips are done. Raises BackendError if their number is wrong."""
         loops, batches = self.pass_gate()
         with native_errors("bounce a cache line"):
             times, bounces, counts = _native.ping_pong(*self._cpus, loops, batches)
@@ -158,8 +151,6 @@ class PingPongGroup(Gated):
 
 
 class HostBackend(Offering):
-    """`nodes` have memory. `kernels` chooses the code that moves the bytes."""
-
     name = "host"
     carried = ("copy", "chase", "ping-pong", *PRIMES, "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
     has_own_arrays = False
@@ -183,7 +174,6 @@ class HostBackend(Offering):
         return refused(of_threads(transfer, cpus, native.KINDS))
 
     def ready(self, does: Operation, transfers: int) -> None:
-        """Searches for the fastest kernels, unless the operation chooses none."""
         concurrent_chase = does.follows_pointers and transfers > 1
         if does.is_copy or does.mode == "peak" or concurrent_chase:
             self._kernels.prepare()
@@ -245,7 +235,6 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in placed])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Prepares pointers and caches, and measures the full rate of the loading threads."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -301,7 +290,6 @@ class HostBackend(Offering):
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """Returns the operation of `work` if it is given, otherwise read, write or copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:

@@ -1,5 +1,4 @@
-"""A pointer chase by a host thread, through a random cycle with one pointer in each cache line.
-Meanwhile other threads copy, each at a share of its full rate: the `load` of its transfer."""
+"""Chases pointers through a random cycle of cache lines, while other threads copy at a `load`."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, 
 
 
 def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
-    """Unless there already is one. Raises BackendError if the cycle misses a cache line."""
+    """Keeps a cycle of this size. Raises BackendError if a new one misses a cache line."""
     if buffer.cycle == size:
         return
     with native_errors("link pointers"):
@@ -75,8 +74,7 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """The highest rate of each job in bytes/s while all run, of several runs. In the first one, the
-    first job has `warm_up` loops to fill the caches."""
+    """Returns the highest rates in bytes/s. In the first run, `warm_up` loops fill the caches."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
@@ -93,5 +91,4 @@ def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
 
 
 def warm_up_loops(size: int, cache: int) -> int:
-    """Returns the number of loops after which a pointer chase has filled the last-level cache."""
     return math.ceil(min(size, cache) / _native.LINK / HOPS)

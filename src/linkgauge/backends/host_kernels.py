@@ -1,6 +1,5 @@
-"""Chooses the code (kernel) with which host threads move bytes: the user's choice, the fastest
-measured, or a default. The fastest depends on the CPU, on one or all threads, and on whether the
-data fit into the caches. A search is stored, and later runs test its result before they use it."""
+"""Chooses the code (kernel) with which host threads move bytes: the user's, the fastest measured
+for this CPU, these threads and caches, or a default. Later runs test a stored result first."""
 
 from __future__ import annotations
 
@@ -47,8 +46,6 @@ Remembered = dict[str, tuple[str, str]]
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A kernel, with the reason why it was chosen."""
-
     kernel: str
     why: str
 
@@ -78,7 +75,7 @@ def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
 
 
 def linear(op: _native.Op) -> Chosen:
-    """Linear accesses, as in STREAM, even if another kernel is faster."""
+    """Accesses are linear, as in STREAM, even if another kernel is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
@@ -86,7 +83,7 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """`file` has what searches found; without it, the defaults are used. `course_of` returns memory
+    """`file` stores what searches found; without it, defaults are used. `course_of` returns memory
     for measuring; without it, nothing is measured. `forced` is the user's kernel, if an operation
     has it."""
 
@@ -102,7 +99,6 @@ class Kernels:
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Loads the stored kernels, and searches for the best if some are not stored."""
         if self._is_ready or self._file is None:
             return
         self._is_ready = True
@@ -138,7 +134,6 @@ class Kernels:
                 self._search(course, op, where, seconds)
 
     def _check(self, course_of: CourseOf, where: Regime, ops: Sequence[_native.Op]) -> None:
-        """Compares a stored kernel with its closest rivals. Searches again if a rival is faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(course_of(where)) as course:
@@ -153,7 +148,6 @@ class Kernels:
             store(self._file, self._known)
 
     def _search(self, course: Arena, op: _native.Op, where: Regime, seconds: float) -> None:
-        """Keeps the two fastest kernels. A CPU without vector instructions may have only one."""
         best, *others = search(course, op, _native.kernels(op), _safe(op, where), seconds)
         self._known[where.case(op)] = best, others[0] if others else best
 
@@ -168,7 +162,7 @@ def _share(where: Regime) -> float:
 
 
 def load(file: Path) -> Remembered:
-    """Returns the stored kernels that this CPU can run; none if the file cannot be read."""
+    """Returns kernels that this CPU can run; none if the file cannot be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -185,7 +179,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Named by processor, microcode, hypervisor, threads, and `what` is measured."""
+    """The name has processor, microcode, hypervisor, threads, and `what` is measured."""
     made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"

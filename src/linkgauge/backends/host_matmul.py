@@ -24,9 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Products A · B of random numbers by numpy's BLAS library, whose threads may run on any CPU.
-    All transfers' threads compute together. The seconds of a transfer are those that its own
-    threads would take alone, so that rates add up."""
+    """BLAS threads may run on any CPU, and all transfers' threads compute together. The seconds of
+    a transfer are those that its own threads would take alone, so that rates add up."""
 
     on_host = True
     policy = SamplingPolicy()
@@ -91,7 +90,6 @@ class HostProducts(Gated):
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Raises Unsupported with the remedy if a package is missing."""
     try:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()

@@ -24,8 +24,6 @@ def usable_cpus() -> list[int]:
 
 
 class ByThreads:
-    """A buffer in host memory. Threads on `cpus` fill and compare it."""
-
     address: int
     cpus: Sequence[int]
 
@@ -46,8 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """The memory of a NUMA node, or of any node if `node` is None, first touched by `cpus`. `alone`
-    says that the machine has no other node. Raises the same errors as `native.allocate`."""
+    """`cpus` first touch it, on `node` or, if None, on any. Raises as `native.allocate`."""
 
     def __init__(
         self,
@@ -82,13 +79,10 @@ Without the offset, runs would therefore hide how much the device's speed varies
 
 
 def shift_within(size: int) -> int:
-    """Returns a random offset in bytes, at which a device's buffer begins in its allocation."""
     return SystemRandom().randrange(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
 
 
 class HostRank:
-    """The host memory of a rank. `driver` names the library that moves the bytes."""
-
     def __init__(self, rank: int, driver: str) -> None:
         self.rank, self._driver = rank, driver
         self.cpus = usable_cpus()
@@ -113,7 +107,6 @@ class HostRank:
         return (device,)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
-        """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

@@ -1,7 +1,7 @@
-"""Finds buffers of host memory that are beyond the caches, by measuring. A virtual machine shows
-the whole cache of its host's processor, of which it may get little. So the size is doubled until
-that changes neither the rate of reads nor the latency. Others' use of the cache may end a run too
-early: the size is remembered, and only grows."""
+"""Finds buffers beyond the caches by measuring: a virtual machine shows the whole cache of its
+host's processor, of which it may get little. The size doubles until neither the rate of reads nor
+the latency changes. Others' use of the cache may end a run too early: the stored size only
+grows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEY = "buffer"
 
 
 class Speed(NamedTuple):
-    """The seconds for a byte of all CPUs' reads, and for an access of one CPU's pointer chase."""
+    """Seconds for a byte of all CPUs' reads, and for an access of one CPU's pointer chase."""
 
     byte: float
     access: float
@@ -41,8 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """What `beyond_caches` finds from the file's size in bytes on, and keeps there: runs on one
-    machine then have figures of the same size."""
+    """Starts from the stored size and stores a larger one, so that runs use one size."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:
@@ -52,8 +51,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """The smallest of `least`, 2 · `least` … bytes whose double is measured in the same way, at
-    most `most`. If the time does not suffice, the largest size that was measured."""
+    """Returns the smallest of `least`, 2 · `least` … up to `most` bytes whose double measures the
+    same, or the largest that was measured in `seconds`."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds
@@ -73,7 +72,7 @@ def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -
 
 
 def speed_of(node: Node, size: int) -> Speed:
-    """Measures a fresh buffer of `size` bytes. Raises OSError if there is no memory for it."""
+    """Raises OSError if there is no memory for `size` bytes."""
     cpus = list(node.cpus)
     memory = _native.Memory(size, _native.Kind.PINNED, None, cpus)
     with closing(memory):
@@ -86,7 +85,6 @@ def speed_of(node: Node, size: int) -> Speed:
 
 
 def _fastest(job: _native.Job) -> float:
-    """Returns the seconds of the fastest of several passes, behind one that does not count."""
     with closing(_native.Team([job])) as team:
         spans = []
         for _ in range(1 + TURNS):

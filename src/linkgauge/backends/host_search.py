@@ -1,6 +1,6 @@
 """Finds the fastest of several kernels, in rounds that drop the slower half. Other programs make
-some turns slower, but none faster: kernels run in many short turns, in random order, and the lower
-quartile counts. On busy CPUs, the median would often be a disturbed turn."""
+some turns slower, none faster: kernels run in many short turns in random order, and the lower
+quartile counts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ also win so many turns that chance is unlikely (2 % in a sign test)."""
 
 
 class Arena(Protocol):
-    """Memory on which kernels take turns."""
-
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Speeds:
@@ -43,12 +41,10 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """The best kernels, best first, in about `seconds`. Those in `safe`, good on nearly every CPU,
-    stay until the last round, which takes half of the time: a kernel that was only lucky must still
-    beat them.
-
-    Kernels that differ only in vector width have about the same speed. Only the widest run at
-    first, and narrower variants of the best join later."""
+    """Returns the best kernels, best first, in about `seconds`. Those in `safe`, good on nearly
+    every CPU, join the last round, which takes half of the time: a kernel that was only lucky must
+    still beat them. Vector width hardly matters: the widest run first, narrower variants of the
+    best join later."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -66,7 +62,6 @@ def search(
 
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
-    """Whether the second best kernel is now clearly faster than the best."""
     speeds = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
     ratios = [one / other for one, other in zip(speeds[best], speeds[second], strict=True)]
     wins = sum(ratio > 1 for ratio in ratios)
@@ -114,7 +109,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Kernels move windows of it. `beyond` the caches or within. Raises OSError."""
+    """Kernels move windows of it, `beyond` the caches or within. Raises OSError without memory."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -161,7 +156,6 @@ class NativeArena:
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """A copy between halves of the memory, a triad from two thirds to the last."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

@@ -29,18 +29,14 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 def single_iterations(steps: int) -> SamplingPolicy:
-    """The sampling policy of samples that are single iterations, each of `steps` latencies."""
+    """Samples are single iterations, each of `steps` latencies."""
     return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
-    """A group that repeats C calls, timed by the host. A loop makes all `calls` once, and has
-    `steps` latencies.
-
-    `begin` is called first, with the number of iterations that follow.
-    `error_of` returns an exception; its arguments are the result of the failed call and the call's
-    index.
-    `made` owns the resources of the calls, and is closed with the group."""
+    """Repeats C calls, timed by the host. A loop makes all `calls` once, and has `steps` latencies.
+    `begin` first gets the number of iterations, `error_of` a failed call's result and index. `made`
+    is closed with the group."""
 
     def __init__(
         self,
@@ -75,27 +71,22 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """A queue of a device. Each method returns the C calls of one operation. The native core
-    repeats these calls without Python. A backend overrides the methods of operations that it can
-    carry out."""
+    """A queue of a device. Each method returns the C calls of one operation, which the native core
+    repeats without Python. A backend overrides those that it can carry out."""
 
     def address_of(self, name: str) -> int:
-        """Returns the address of a C function. `name` is a name from the other methods' calls."""
         raise NotImplementedError
 
     def error_of(self, name: str, status: int) -> Exception:
-        """Returns the exception for a failed call. `status` is the function's result."""
         raise NotImplementedError
 
     def enter(self) -> None:
         """Prepares this thread for making the calls."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
-        """Returns the calls that start a copy."""
         raise NotImplementedError
 
     def sync(self) -> Iterator[Named]:
-        """Returns the calls that wait until the queue is empty."""
         raise NotImplementedError
 
     def launch(self) -> Iterator[Named]:
@@ -111,12 +102,11 @@ class Queue:
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """The calls that launch a kernel and wait until the host sees a number that it stores."""
+        """Returns the calls that launch a kernel and await a number that it stores."""
         raise NotImplementedError
 
 
 def iterated(queue: Queue, named: Sequence[Named], steps: int, made: ExitStack) -> IteratedGroup:
-    """Returns a group that repeats calls on a queue. An iteration has `steps` latencies."""
     calls = [(queue.address_of(name), words) for name, words in named]
 
     def error_of(status: int, failed: int) -> Exception:

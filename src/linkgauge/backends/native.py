@@ -60,9 +60,8 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Host memory on `node`, spread over `nodes`, or anywhere, first touched by `cpus`, with its
-    actual placement, which is not checked if the machine is `alone` with one node. Raises
-    AllocationError if memory is short, Unsupported if placement or pages are not as asked."""
+    """`cpus` first touch it, on `node` or spread over `nodes`. If `alone`, no node is checked.
+    Raises AllocationError if memory is short, Unsupported if placement or pages differ."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -98,7 +97,6 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
 
 
 def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
-    """The reason if memory has not the pages of its kind. `huge` of its bytes are in huge pages."""
     if kind in _IN_HUGE_PAGES and huge < size:
         how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
         if kind != Kind.TRANSPARENT:
@@ -110,7 +108,6 @@ def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
 
 
 def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
-    """Raises Unsupported if the pool of huge pages is too small for `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
     counts = (root.number(place) for place in places)
@@ -125,7 +122,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """The NUMA node of most pages, or None if the kernel does not show this."""
+    """Returns the NUMA node of most pages, or None if the kernel does not show this."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -155,20 +152,19 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """One thread on each of `cpus`. `inverted` inverts all bits."""
+    """A thread on each of `cpus` writes. `inverted` inverts all bits."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
 
 def pattern_bytes(size: int, pattern: Pattern, seed: int) -> bytes:
-    """Returns what `fill` would write. This thread makes it, so `size` should be a few pages."""
+    """This thread makes what `fill` would write, so `size` should be a few pages."""
     return _native.pattern_bytes(size, seed, _native.Pattern(pattern))
 
 
 def first_mismatch(
     address: int, size: int, pattern: Pattern, seed: int, cpus: Sequence[int]
 ) -> int | None:
-    """The offset of the first byte that differs, or None if all are right."""
     with native_errors("compare"):
         return _native.first_mismatch(address, size, seed, _native.Pattern(pattern), cpus)
 
@@ -205,7 +201,7 @@ def _refused_here(code: int) -> str:
 
 
 def refused(code: int, root: Root) -> str:
-    """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
+    """`code` is the error number of perf_event_open for CPU cycles."""
     level = root.text(_PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:

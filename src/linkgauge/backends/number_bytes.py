@@ -1,4 +1,4 @@
-"""Converts numbers of NCCL's types to bytes and back. Also reduces numbers without a device."""
+"""Converts numbers of NCCL's types to bytes and back, and reduces them without a device."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """No number may be negative. In 8-bit types, one that is too large becomes the largest. In
-    others, digits that do not fit are cut off."""
+    """No number may be negative. 8-bit types round up, to their largest at most; integers and
+    bfloat16 are cut off, others rounded to nearest."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -46,7 +46,8 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Element by element. In `mulsum`, odd ranks count twice (kernels/content.cuh)."""
+    """Numbers combine element by element. In `mulsum`, odd ranks count twice
+    (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))
@@ -64,7 +65,6 @@ _REDUCED: dict[Reduction, Callable[[Sequence[float]], float]] = {
 
 @cache
 def _table(name: NumberName) -> tuple[float, ...]:
-    """Returns all non-negative numbers of an 8-bit type, in the order of their bits."""
     exponent, mantissa = _EIGHT_BITS[name]
     bias = (1 << exponent - 1) - 1
     found = []

@@ -1,9 +1,5 @@
-"""The base class of backends. Its methods are primitives, from which all operations are made.
-
-A backend lists its operations in `carried`, and overrides the primitives that they need. The
-operations themselves are the same for all backends. `protocol.Backend` describes the rest of a
-backend: devices, memory and refusals. A new vendor's library takes one file; docs/vendor.md has an
-example."""
+"""The base class of backends: primitives, from which all operations are made. A backend lists its
+operations in `carried`, and overrides what they need; docs/vendor.md has an example."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ def imported(name: str, extra: str) -> Any:
 
 @contextmanager
 def errors_of(package: str, call: str) -> Iterator[None]:
-    """Turns errors of a package's bindings into BackendError. `call` names the call."""
+    """Turns errors of a package's bindings into BackendError."""
     try:
         yield
     except Exception as error:
@@ -50,8 +46,7 @@ def errors_of(package: str, call: str) -> Iterator[None]:
 
 
 class Offering:
-    """The base class of backends. A primitive without a default raises NotImplementedError, unless
-    the backend overrides it. The `copies` that a primitive receives already have buffers.
+    """A primitive without a default raises NotImplementedError. `copies` already have buffers.
     `protocol.Backend.prepare` explains the groups that primitives return."""
 
     name: str
@@ -92,11 +87,10 @@ class Offering:
         return group
 
     def queue(self, owner: Memory, made: ExitStack) -> Queue:
-        """Returns a queue of a device. `made` owns its resources."""
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """Returns a group of round trips. A loop makes the copy and a copy back."""
+        """A loop makes the copy and a copy back."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -105,45 +99,41 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Through the source of the first copy. All other copies load the memory."""
+        """A thread follows pointers in the first copy's source; other copies load the memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """A kernel on the first copy's device; it alone, the other copies, and both."""
+        """Returns a kernel, and groups of it, of the copies after the first, and of both."""
         raise NotImplementedError
 
     def multiplying(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Group, ProductBuffers | None]:
-        """Returns a group of matrix products, and the product to check."""
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """How long the host takes to enqueue a copy, which waits at a gate (start signal)."""
+        """Times how long the host takes to enqueue a copy, which waits at a gate (start signal)."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """Returns a group in which flags bounce between the two ends of a copy."""
+        """Flags bounce between the two ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """Returns a group in which a cache line bounces between the two ends of a copy."""
+        """A cache line bounces between the two ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns the CPUs for the threads of each copy."""
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """Returns a group for a collective. `copies` has one transfer for each rank."""
+        """`copies` has one transfer for each rank."""
         raise NotImplementedError
 
 
 class Filled(Buffer, Protocol):
-    """A buffer that can fill itself and compare its contents."""
-
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None: ...
     def checksum(self, size: int) -> int: ...
@@ -165,7 +155,6 @@ class Filling(Offering, Generic[_Kind]):
     """The base class of backends whose buffers can fill themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
-        """Raises BackendError if the buffer is not this backend's."""
         raise NotImplementedError
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -194,7 +183,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Groups before buffers, because work that waits at a gate still uses them."""
+        """Groups are closed before buffers, because work that waits at a gate still uses them."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -58,7 +58,6 @@ class Pattern(IntEnum):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether the pattern consists of floating-point numbers."""
         return self >= Pattern.NUMBERS
 
 
@@ -85,8 +84,6 @@ def first_word(seed: int) -> int:
 
 
 class Buffer(Protocol):
-    """Memory that a backend has allocated."""
-
     @property
     def memory(self) -> Memory: ...
     @property
@@ -106,13 +103,11 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer of `size` bytes with its buffers; a `null` end has none. If an operation reads two
-    arrays, both are in `source`.
-
-    `interference` only has to run longer than the first copy of its group. `endless` runs until the
-    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
-    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
-    before the clock starts, of `cuda` alone; with None, copies wait for each other's."""
+    """The buffers of a transfer of `size` bytes; a `null` end has none, and two arrays to read are
+    in one. `interference` only has to run longer than the first copy of its group. `endless` runs
+    until the other copies have ended, or until wait() if it is alone; its seconds are those that
+    all loops would take. `tracked` asks for progress even if one launch does all loops. `warm_ups`
+    are loops before the clock starts, of `cuda` alone; with None, copies wait for each other's."""
 
     transfer: Transfer
     source: Buffer | None
@@ -126,11 +121,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The times of a group in seconds: `seconds` of all loops of each copy, and `span` from the
-    first start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a
-    pure read saw, else None. `progress` has each copy's start and its batches' or their parts'
-    ends, since the gate opened. `counters` has the CPU events of all threads, if they were
-    counted."""
+    """In seconds: `seconds` of all loops of each copy, `span` from the first start to the last end.
+    `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
+    `progress` has each copy's start and the ends of its batches, or of their parts, since the gate
+    opened. `counters` has the CPU events of all threads, if counted."""
 
     seconds: tuple[float, ...]
     span: float
@@ -140,7 +134,7 @@ class Timing(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_one(cls, times: Sequence[float], counters: Counters | None = None) -> Timing:
-        """Returns the times of a single copy. `times` has its start and the ends of its batches."""
+        """`times` has the copy's start and the ends of its batches."""
         progress = tuple(at - times[0] for at in times)
         return cls((progress[-1],), progress[-1], (None,), (progress,), counters)
 
@@ -150,15 +144,12 @@ MOST_BATCHES = 64
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """How to sample a group. A sample has at least `seconds` and at least `loops` loops.
-
-    `batches` is the largest number of samples behind one gate.
-    `most` is the largest number of samples in a round. Beyond 32, more improve only percentiles.
-    `sustained` keeps all copies running for several loops of the slowest one.
-    `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
-    `rehearsed` adds an uncounted sample before short ones, because the first one is slower.
-    `steady` says that samples of a repetition hardly differ and buffers outlive repetitions. Each
-    then has few samples, only a cell's first one warms up, and sources are not filled again."""
+    """A sample has at least `seconds` and `loops` loops. At most `batches` samples are behind one
+    gate, `most` in a round; beyond 32, more improve only percentiles. `sustained` keeps all copies
+    running for several loops of the slowest. A latency is the time of one of a loop's `steps`, such
+    as accesses. `rehearsed` adds an uncounted sample before short ones, because the first is
+    slower. `steady`: samples of a repetition hardly differ, and buffers outlive repetitions, so
+    each has few samples, only a cell's first one warms up, and sources are not filled again."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -172,8 +163,8 @@ class SamplingPolicy(msgspec.Struct, frozen=True):
 
 class Group(Protocol):
     """Copies that run at the same time, or another operation. Nothing else runs between `open` and
-    `wait`. `most_loops` can wait behind the gate. `policy` says how to sample. Calls in a wrong
-    order raise an error. `close` may be called at any time."""
+    `wait`. `most_loops` can wait behind the gate. Calls in a wrong order raise an error. `close`
+    may be called at any time."""
 
     policy: SamplingPolicy
 
@@ -196,8 +187,7 @@ class CheckedGroup(Protocol):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """The wrong elements in the result of a collective. `count` is their number. `first` is the
-    index of the first one, in the receive buffer of `rank`. All fields are 0 if there are none."""
+    """`first` is the index of the first wrong element in the receive buffer of `rank`."""
 
     count: int = 0
     rank: int = 0
@@ -206,11 +196,10 @@ class Wrong(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class CollectingGroup(Protocol):
-    """A group that carries out a collective. The methods are called between samples."""
+    """The methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of `count` single iterations for each rank. The time of a rank is
-        that of its own part, so a rank that comes last has the shortest time."""
+        """Returns seconds of each rank's own part: a rank that comes last has the shortest time."""
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks the result of every rank."""
@@ -218,21 +207,16 @@ class CollectingGroup(Protocol):
 
 @runtime_checkable
 class Working(Protocol):
-    """A group that runs an AI workload. `done` returns the result after all samples."""
-
     def done(self) -> WorkDone: ...
 
 
 @runtime_checkable
 class Works(Protocol):
-    """A backend that can run AI workloads."""
-
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Raises Unsupported if the workload does not fit on the engine's device."""
 
 
 def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
-    """Runs a group once: `batches` batches of `loops` loops. Returns the timing."""
     group.arm(loops, batches)
     group.open()
     return group.wait()
@@ -257,7 +241,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """The loops and batches. It may be armed again. Raises BackendError if not open."""
+        """Returns loops and batches. Raises BackendError if the gate is not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -269,24 +253,18 @@ class Gated:
 
 @runtime_checkable
 class Tuner(Protocol):
-    """A backend that can find the fastest settings of its devices, and store them."""
-
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Finds settings for each path of `device`, with `peer` for peer paths."""
 
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A backend that has its own clock."""
-
     def clock(self) -> float:
         """Returns the time of the backend's clock in seconds."""
 
 
 @runtime_checkable
 class SimulatedClock(Clocked, Protocol):
-    """A simulated machine, on which time is simulated, too."""
-
     def enter(
         self,
         cells: Mapping[int, Sequence[Transfer]],
@@ -294,9 +272,8 @@ class SimulatedClock(Clocked, Protocol):
         repetition: int = 0,
         taken: int = 0,
     ) -> None:
-        """Starts a phase for cells that are measured together. `cells` has their numbers in the
-        plan, from 0, `repetition` the number of the round, and `taken` that of earlier samples:
-        they decide which scheduled faults occur. Raises the errors of those faults."""
+        """Starts a phase of cells that are measured together. Their numbers in the plan (from 0),
+        `repetition` and `taken` samples decide which scheduled faults occur and raise errors."""
 
 
 @runtime_checkable
@@ -307,12 +284,11 @@ class HasTelemetry(Protocol):
         """Returns all known facts about each device, in the order of the devices."""
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Returns the current state of these devices. Another thread calls this method during
-        measurements, so it must neither use the devices nor wait for them."""
+        """Another thread calls it during measurements: it must not use or wait for devices."""
 
 
 class Backend(Protocol):
-    """The interface of every backend. `name` is the prefix of the backend's memories (`opencl`)."""
+    """`name` is the prefix of the backend's memories (`opencl`)."""
 
     name: str
 
@@ -320,27 +296,24 @@ class Backend(Protocol):
         """Returns the backend's accelerators, by device index. The host backend has none."""
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why the backend cannot carry out the transfer, or None if it can. The
-        reason is an exception if its type matters. Never raises an exception. The first call may
-        take long, because a kernel may have to be compiled."""
+        """Returns why the backend cannot carry out the transfer, as an exception if its type
+        matters. Never raises. The first call may compile a kernel, which takes long."""
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Returns remarks for readers of the figure, such as "both devices share one DRAM". Some
-        remarks are about the group that was prepared last. The backend must not refuse the
-        transfer."""
+        """Returns remarks on a figure, such as "both devices share one DRAM", some on the group
+        that was prepared last. The backend must not refuse the transfer."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Allocates `size` bytes that `engine` can use, placed and pinned as the memory's kind
-        requires. All engines with an equal `reach` can use the buffer."""
+        """Places and pins it by the memory's kind, for all engines with an equal `reach`."""
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """The offset of the first byte that differs, or None if all are right."""
+        """Returns the offset of the first byte that differs, or None if all are right."""
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
@@ -374,7 +347,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Stored by type, because `isinstance` is slow."""
+    """Answers are stored by type, because `isinstance` is slow."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
@@ -394,7 +367,5 @@ class Glance(Protocol):
 
 @runtime_checkable
 class Readies(Protocol):
-    """A backend that does slow work for some operations, such as a search for fast kernels."""
-
     def ready(self, does: Operation, transfers: int) -> None:
         """Prepares for an operation with this many transfers. A second call is quick."""

@@ -1,6 +1,4 @@
-"""A backend for one of several ranks, each with one device. It gives the others access to its
-memory, and opens theirs. What a run calls `cuda:0@2` is `cuda:0` for the backend that does the
-work, which knows no ranks."""
+"""A backend for one of several ranks, with one device each, which open each other's memory."""
 
 from __future__ import annotations
 
@@ -41,8 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A buffer that several ranks know. `here` is its memory in this rank, opened by `handle` if it
-    is another's. Without `here`, this rank cannot use it."""
+    """`here` is the memory in this rank, opened by `handle` if another rank has it, or None."""
 
     warnings: tuple[str, ...] = ()
 
@@ -66,7 +63,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """Returns the buffer's memory in this rank. Raises BackendError if this rank has none."""
+    """Raises BackendError if the buffer is not in this rank."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")
@@ -74,12 +71,11 @@ def held(buffer: Buffer | None) -> Buffer:
 
 
 def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
-    """Whether the memory and the engine are on different machines."""
     return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
 
 
 class RankBackend(Backend, Protocol):
-    """All buffers are `SpannedBuffer`s. A group reports only copies whose engine is this rank's.
+    """All buffers are `SpannedBuffer`s, and a group reports only copies by this rank's engine.
     `others_wait`: others may have to wait until this rank calls `make_progress`, even if it is
     idle."""
 
@@ -97,12 +93,11 @@ class RankBackend(Backend, Protocol):
         return
 
     def look(self) -> Inventory:
-        """Accelerators under the names that this process uses."""
+        """Returns accelerators under the names that this process uses."""
         return Inventory()
 
     def counted(self) -> dict[str, int]:
-        """Returns what the TCP connections of its last group counted (TCP_INFO), as in
-        `CounterRise`; empty for other connections."""
+        """Returns what its last group's TCP connections counted (TCP_INFO: `CounterRise`)."""
         return {}
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -117,7 +112,7 @@ class RankBackend(Backend, Protocol):
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """What other ranks open a buffer of this rank by; empty if they need none."""
+        """Returns the handle by which other ranks open the buffer; empty if they need none."""
         return b""
 
     def separate(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
@@ -129,7 +124,6 @@ class RankBackend(Backend, Protocol):
         raise Unsupported("this backend founds no groups of ranks")
 
     def found(self, tokens: Sequence[bytes]) -> None:
-        """Sets the tokens of the groups that are prepared next."""
         self.tokens = tokens
 
     def leave(self) -> None:
@@ -139,16 +133,12 @@ class RankBackend(Backend, Protocol):
 
 @runtime_checkable
 class Punctual(Protocol):
-    """A group that itself waits until the time of its start."""
-
     def open_at(self, at: float | None) -> float:
-        """Opens the group at the time `at` of the monotonic clock, or at once. Returns the actual
-        time."""
+        """Opens it at the time `at` of the monotonic clock, or at once. Returns the actual time."""
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens the group at the time `at` of the monotonic clock, or at once. Returns the actual
-    time."""
+    """As `Punctual.open_at`, for any group."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -157,7 +147,6 @@ def open_at(group: Group, at: float | None) -> float:
 
 
 def await_time(at: float | None) -> float:
-    """Waits until the time `at` of the monotonic clock. Returns the actual time."""
     if at is not None:
         while (left := at - time.monotonic()) > 0:
             time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
@@ -198,7 +187,6 @@ class OwnCopies:
         return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
-        """Returns the wrong elements in the results of this rank. Other ranks report their own."""
         found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 
@@ -233,8 +221,7 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine; for one of another rank, the same engine of the memory's own
-        device."""
+        """An engine of another rank becomes the same engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

@@ -1,5 +1,4 @@
-"""Rules by which backends refuse transfers: a condition and a reason. The functions `check_…` raise
-Unsupported instead."""
+"""Rules by which backends refuse transfers: a condition and a reason."""
 
 from __future__ import annotations
 
@@ -23,12 +22,11 @@ Rule = tuple[object, str]
 
 
 def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
-    """The reason of the first true condition. Later rules may rely on earlier ones."""
+    """Returns the reason of the first true condition. Later rules may rely on earlier ones."""
     return next((reason for applies, reason in rules if applies), None)
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Rule:
-    """Refuses a host memory or engine whose NUMA node the machine does not have."""
     if memory.index in nodes:  # a large cluster has thousands, whose names take time
         return False, ""
     known = ", ".join(f"host:{index}" for index in nodes)
@@ -38,7 +36,6 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Rule:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[Rule]:
-    """`cpus` has the CPUs of each node, `kinds` the kinds of memory that threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         place, kind = memory.place, memory.kind
@@ -58,7 +55,7 @@ def of_threads(
 def of_places(
     transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
 ) -> Iterator[Rule]:
-    """Refuses what is not here, or what a library with these devices does not reach."""
+    """It refuses what is not here, or what a library with these devices does not reach."""
     for memory in (*transfer.memories, transfer.engine.owner):
         place = memory.place
         other = f"{place} belongs to another process: {library} has no memory across processes"
@@ -87,13 +84,12 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Where a driver places pinned memory, its label is right only near the device."""
+    """A driver places pinned memory near the device: elsewhere, its label is wrong."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
 
 def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[str]:
-    """Yields a remark if two places are in the same DRAM."""
     sharing = {device.memory for device in devices if device.shares_host_memory}
     names = sorted({str(place) for place in places})
     if len(names) > 1 and all(name in sharing or name.startswith("host:") for name in names):
@@ -101,13 +97,12 @@ def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[st
 
 
 def of_load(transfer: Transfer) -> Rule:
-    """Refuses a load that runs at a share of its full rate. Most backends cannot limit a rate."""
+    """Most backends cannot limit a rate."""
     held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
     return transfer.load != FULL_LOAD, f"{held}: {transfer.load}%"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[Rule]:
-    """Refuses what a copy engine cannot carry out."""
     if transfer.engine.kind == "ce":
         alone = "ce copies between two memories: a pure read or write needs a kernel (sm)"
         yield len(transfer.memories) < 2, alone
@@ -116,7 +111,6 @@ def of_copy_engine(transfer: Transfer) -> Iterator[Rule]:
 
 
 def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rule]:
-    """`cpus` are the CPUs that this process may use."""
     first, second = transfer.source, transfer.destination
     for memory in transfer.memories:
         here = memory.index in cpus
@@ -128,7 +122,6 @@ def of_exchange(transfer: Transfer, cpus: Container[int | None]) -> Iterator[Rul
 
 
 def of_part(transfer: Transfer) -> Rule:
-    """Refuses a rank's part of a collective that is not in the rank's own memory."""
     part = "a rank's part of a collective starts and ends in its own memory"
     own = transfer.engine.owner
     within = transfer == Transfer(own, own, transfer.engine, transfer.scale)
@@ -136,18 +129,16 @@ def of_part(transfer: Transfer) -> Rule:
 
 
 def lacking(name: str, operation: OperationName) -> Unsupported:
-    """Returns the exception for an operation that the backend `name` does not have."""
     return Unsupported(f"backend {name} {named(operation).lacking}")
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported if there are several: some operations are measured only alone."""
+    """Raises Unsupported for several: some operations are measured only alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
 
 def check_copy_engine(copy: Copy) -> Copy:
-    """Returns the copy. Raises Unsupported if it is not made by a copy engine."""
     transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
         raise Unsupported(f"{transfer}: only copies by ce are timed one by one")
@@ -155,7 +146,7 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """The host's or a device's memory, and a device's. Raises Unsupported for other transfers."""
+    """Returns host or device memory, then a device's. Raises Unsupported for other transfers."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -173,7 +164,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if memory lacks or is there for nothing; loads may be otherwise."""
+    """Raises Unsupported if memory is missing or superfluous. Loads are not checked."""
     for copy in copies[:1] if does.concurrent_loads else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"

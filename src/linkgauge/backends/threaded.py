@@ -1,6 +1,5 @@
-"""Work that runs in threads, where calls return only when their work is done, or the device cannot
-measure the time. Such work cannot wait for a gate (start signal), because the call that opens it
-would never be made: threads start at a barrier, and read the host's monotonic clock."""
+"""Work in threads, for calls that return only when done, or devices without timers. It cannot wait
+for a gate (start signal): threads start at a barrier, and read the monotonic clock."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ def nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """The work of one thread. `run` carries out a number of loops to their end. `enter` comes
-    before the first one. `checksum` returns the xor of the words read, or None if the work does not
-    only read."""
+    """`run` carries out a number of loops to their end, `enter` comes before. `checksum` returns
+    the xor of the words read, or None if the work does not only read."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = nothing
@@ -54,8 +52,6 @@ def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
 
 
 class ThreadedGroup(Gated):
-    """Pieces of work that start together, in threads that live as long as the group."""
-
     def __init__(self, works: Sequence[Worked]) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -82,8 +78,7 @@ class ThreadedGroup(Gated):
             self._barrier.wait(DEADLINE_SECONDS)
 
     def wait(self) -> Timing:
-        """Times by the host's clock, from the first call to the last byte. Raises a thread's
-        error."""
+        """Times by the host's clock. Raises a thread's error."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]
@@ -110,7 +105,6 @@ class ThreadedGroup(Gated):
         self.works = ()
 
     def _run(self, work: Worked, loops: int, batches: int) -> list[float]:
-        """The time of the start, and of the end of each batch."""
         try:
             work.enter()
             self._barrier.wait(DEADLINE_SECONDS)

@@ -49,7 +49,6 @@ def plain(text: str, tone: Tone = "") -> Line:
 
 
 def line(*pieces: str | Span) -> Line:
-    """Makes a line of several spans. Empty spans are left out."""
     spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
     return tuple(Span(cut(span.text), span.tone) for span in spans if span.text)
 
@@ -59,7 +58,6 @@ def text_of(line: Line) -> str:
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
-    """Shortens a text to `most` characters, and marks the cut."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -68,8 +66,7 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """`said` has further facts, each with a name; `do` is the heading above the `steps`, and `last`
-    stands below. `first` marks the verdict of the run."""
+    """`said` has named facts, `do` heads the `steps`, and `last` stands below."""
 
     severity: str
     tone: Tone
@@ -83,7 +80,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out. Without a name it is a mark such as SIMULATED."""
+    """A tile without a name is a mark such as SIMULATED."""
 
     number: str
     name: str
@@ -91,8 +88,6 @@ class Tile(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Tiles in a row. `of` says what the tiles count."""
-
     tiles: Sequence[Tile]
     of: str = ""
 
@@ -108,8 +103,7 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A table that is too wide uses the `short` heads, and then leaves out columns, the highest
-    `rank` first; those of rank 0 always stay."""
+    """A table too wide uses `short` heads, then omits columns by falling `rank`, never rank 0."""
 
     name: str
     figures: bool = False
@@ -118,8 +112,7 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Rows are sorted by the `key`, or by the text. `link` leads to a part of the page. In a tree,
-    `depth` is the row's level."""
+    """Rows are sorted by `key` or text. `link` leads to a part of the page."""
 
     text: str
     key: float | None = None
@@ -129,8 +122,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The first entry of a row is its name. If `sortable`, a click on a head sorts. A terminal
-    shows at most `few` rows, and then the text `rest`, which says how to see the others."""
+    """A row's first entry is its name. A terminal shows at most `few` rows, and then `rest`, which
+    says how to see the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -147,9 +140,8 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell of a matrix. `sign` means what the `tone` means, without colour. `share` is of what
-    `against` names. `more` is shown when a mouse points at it. `depth` shades a figure that is not
-    judged, from 0 (lowest) to 10."""
+    """`sign` says the `tone` without colour; `share` is of what `against` names; `more` shows under
+    a mouse; `depth` shades a figure that is not judged, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""
@@ -166,8 +158,6 @@ class Shade(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells. `corner` says what rows and columns are."""
-
     anchor: str
     title: Line
     caption: str
@@ -179,7 +169,6 @@ class Heat(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether the matrix has so many columns that its cells only have room for figures."""
         return len(self.columns) > DENSE
 
     @property
@@ -192,8 +181,7 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart: `spec` defines it, `says` describes it, and `table` has the same data where charts
-    cannot be drawn."""
+    """`says` describes the chart; `table` has its data where charts cannot be drawn."""
 
     title: str
     says: str
@@ -205,8 +193,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """`above` is the part on the host's side. `word` says what is wrong. `level` counts the steps
-    from a switch of a fabric to the devices; it is 0 for all other parts."""
+    """`above` is the part on the host's side. `level` counts the steps from a switch of a fabric to
+    the devices, and is 0 for all other parts."""
 
     name: str
     label: str
@@ -218,8 +206,6 @@ class DrawnPart(NamedTuple):
 
 
 class DrawnLink(NamedTuple):
-    """`texts` stand beside the link, `word` stands out, `says` has the rest."""
-
     a: str
     b: str
     texts: Sequence[str]
@@ -242,15 +228,11 @@ class Picture(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines to copy unchanged. The caption says what they are for."""
-
     caption: Line
     lines: Sequence[str]
 
 
 class Attachment(NamedTuple):
-    """A file inside the page; its size in bytes and its compressed content."""
-
     name: str
     says: str
     size: int
@@ -304,7 +286,6 @@ def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> 
 
 
 def moved(fact: Fact) -> str:
-    """Returns the values of a fact in order: `570 → 580`."""
     return " → ".join(value or "unknown" for value in fact.values)
 
 

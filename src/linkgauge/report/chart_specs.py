@@ -1,8 +1,4 @@
-"""Defines the report's charts in Vega-Lite's own words. A page then needs no altair, which takes
-long to load.
-
-The rows of a chart are its top-level data, which whoever shows the chart adds. `charts` describes
-the rows."""
+"""The report's charts in Vega-Lite's words, without altair, which takes long to load."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""Makes the report's charts for notebooks. Each function takes rows (a list of dicts, a data frame,
-or anything else that altair takes) and returns an altair chart.
-
-Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
-GB/s, times in the unit that the title names, sizes in bytes.
-
-    from linkgauge.report import charts
-    charts.on_paper()
-    charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")"""
+"""The report's charts for notebooks. Functions take rows (dicts, a data frame, or what altair
+takes) with `x`, `y`, `series` and perhaps `says`, a remark on a point, and return altair charts.
+Bandwidth is in GB/s, times in the unit that the title names, sizes in bytes."""
 
 from __future__ import annotations
 
@@ -28,8 +22,7 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Makes notebooks show charts as SVG on white, which needs no script. Raises MissingPackage
-    without altair or vl-convert."""
+    """Shows charts as SVG on white, without scripts. Raises MissingPackage without a package."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))
@@ -37,7 +30,6 @@ def on_paper() -> None:
 
 
 def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
-    """Adds the word SIMULATED if the figures are."""
     under = {"subtitle": "SIMULATED"} if simulated else {}
     made: alt.LayerChart = chart.properties(
         title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)

@@ -28,9 +28,8 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 
 class _Console(Console):
-    """Keeps each text on one line and replaces characters that the stream cannot encode. It writes
-    to the stream below all proxies: rich unwraps only one, and a live display adds its own to the
-    one that cleans what others print."""
+    """Keeps each text on one line, and replaces characters that the stream cannot encode. It writes
+    to the stream below all proxies, because rich unwraps only one."""
 
     @property
     def file(self) -> IO[str]:
@@ -72,8 +71,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """A console with colour on a terminal only. The width is the terminal's, also after its window
-    has changed; for a file or pipe it is COLUMNS, or unlimited. `options` are rich's."""
+    """Only a terminal has colour and a width of its own; for a file or pipe it is COLUMNS, or
+    unlimited. `options` are rich's."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
@@ -85,8 +84,7 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Leaves out COLUMNS and LINES if they are not positive, since with a width of 0 the console
-    would show nothing, and for a terminal, which says its size itself."""
+    """COLUMNS of 0 would show nothing, and a terminal says its size itself."""
     return {
         name: text
         for name, text in environment.items()
@@ -103,8 +101,7 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 
 @dataclass(frozen=True)
 class Hanging:
-    """Wrapped at words; lines after the first are indented. A word wider than the console is not
-    broken."""
+    """Wrapped at words, later lines indented. A word wider than the console is not broken."""
 
     text: Text
     indent: int
@@ -127,7 +124,6 @@ class Hanging:
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
-    """Returns the lines of the blocks without styles and without wrapping."""
     console = make_console(file=io.StringIO())
     console.width = 1 << 20
     with console.capture() as captured:

@@ -17,8 +17,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """A text that begins like a formula or with `'` gets a `'` in front, which spreadsheets hide
-    and a reader removes. Simulated figures are marked SIMULATED."""
+    """A text that begins like a formula or with `'` gets a `'` in front, which readers remove.
+    Simulated figures are marked SIMULATED."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(
@@ -29,8 +29,6 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """Replaces CR LF at line ends by LF."""
-
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
 

@@ -30,8 +30,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Returns curves; of collectives, bus bandwidths as nccl-tests defines them. The last figure of
-    a size counts."""
+    """Curves of collectives are bus bandwidths, as in nccl-tests. A size's last figure counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -48,7 +47,6 @@ def curves_of(results: Iterable[Result]) -> Curves:
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
-    """The lowest, the median and the highest figure at each position."""
     figures = grouped(each for curve in curves.values() for each in curve.items())
     return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
@@ -73,7 +71,6 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """Over seconds of sampling, or another quantity that `x` names."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -85,7 +82,6 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """A row for each `x`, a column for each series. Without `across`, x is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by = tabled((float(str(o["x"])), str(o["series"]), float(str(o["y"]))) for o in rows)
     lines = [

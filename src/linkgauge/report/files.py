@@ -37,7 +37,7 @@ _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """Indented, with a trailing newline. A run's is defined by docs/run.schema.json."""
+    """JSON is indented. docs/run.schema.json defines that of a run."""
     if isinstance(value, OneRun):
         return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
@@ -50,8 +50,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """Says after its schema what the verdict is. The files of runs do not, because a run is judged
-    when it is read."""
+    """The verdict follows the schema. Files have none, since a run is judged when it is read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -60,7 +59,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """As files have it: notes also as sentences, and equal texts once."""
+    """Notes are also sentences, and equal texts are one."""
     return share_texts(run.with_cells(with_words))
 
 
@@ -70,17 +69,15 @@ def _indented(value: object) -> bytes:
 
 
 def with_words(cell: CellResult) -> CellResult:
-    """Returns the cell, in which the notes are also written as sentences."""
     return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
 def samples_csv(one: OneRun) -> str:
-    """The text of the table SAMPLES, made faster: a run may have millions of samples."""
+    """Makes the table SAMPLES in a fast way, since a run may have millions."""
     return b"".join(sample_lines(one.run)).decode()
 
 
 def sample_lines(run: Run) -> Iterator[bytes]:
-    """Yields the text of `samples_csv` in pieces."""
     yield csv_text([SampleRow.__struct_fields__]).encode()
     for result in run.results:
         head, after = _lines(
@@ -101,8 +98,7 @@ def sample_lines(run: Run) -> Iterator[bytes]:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Read if it has just been written, which is faster than to format it again. Raises
-    ResultsError."""
+    """Reads a file that was just written, which is faster. Raises ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -116,8 +112,7 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
 
 
 def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
-    """`form` returns the lines of so many samples with `%s` in place of each; `_START` is in place
-    of what they begin with."""
+    """`form` returns lines with `%s` for each sample, and `_START` where they begin."""
     unlike = {*samples}
     if 2 * len(unlike) > len(samples):
         return form(len(samples)) % tuple(samples)
@@ -147,7 +142,7 @@ def _run_pieces(run: Run) -> dict[str, _Pieces]:
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes run.json last, and returns its path. Raises ResultsError with a hint how to resume."""
+    """Writes run.json last. Raises ResultsError with a hint how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
@@ -170,19 +165,17 @@ def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
 
 
 def write_document(path: Path, value: object) -> Path:
-    """Writes a JSON document and returns its path. Raises ResultsError with the path."""
     write_file(path, _indented(value))
     return path
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Atomically. Raises ResultsError with the path."""
+    """Writes atomically. Raises ResultsError with the path."""
     _write_kept({path: (data,)})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Atomically. Raises InputError if it cannot be created there, ResultsError if the disk is
-    full."""
+    """Writes atomically. Raises InputError if it cannot begin, ResultsError for a full disk."""
     try:
         _write({path: (data,)})
     except OSError as error:

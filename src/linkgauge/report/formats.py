@@ -1,7 +1,4 @@
-"""Defines output formats, and the kinds of documents that commands write in these formats.
-
-This module loads fast, since the command line reads the flags of each document; renderers are
-imported when they are needed."""
+"""Output formats and documents. It loads fast; renderers are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -21,10 +18,9 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document. `blocks` (`MODULE:FUNCTION`) makes what people see of a value, and
-    `texts` what programs get, by format; blocks from there become Markdown. One that is kept in a
-    file has a `title` for its page, and a type `kept` (`MODULE:TYPE`) beside which SCHEMA
-    stands."""
+    """`blocks` (`MODULE:FUNCTION`) makes what people see, `texts` what programs get, by format;
+    blocks from there become Markdown. A document that is kept in a file has a `title` for its page,
+    and a type `kept` (`MODULE:TYPE`) beside which SCHEMA stands."""
 
     name: str
     blocks: str = ""
@@ -43,8 +39,7 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Selected by `--name`. `of_blocks` (`MODULE:FUNCTION`) turns blocks into text or bytes, for
-    every document that has blocks. `hook` guards its calls."""
+    """`of_blocks` (`MODULE:FUNCTION`) turns any document's blocks into text or bytes."""
 
     name: str
     help: str = ""
@@ -57,11 +52,10 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Stdout then holds only the document, and messages go to stderr."""
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Text, bytes for a file, or lines for a console. Raises InputError."""
+        """Returns text, bytes for a file, or lines for a console. Raises InputError."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -84,7 +78,6 @@ class Format(NamedTuple):
         return shown(document.shown(value))
 
     def document(self, document: Document, value: object) -> bytes:
-        """Returns the value as the content of a file. Raises InputError as `render` does."""
         rendered = self.render(document, value)
         if isinstance(rendered, bytes):
             return rendered
@@ -109,7 +102,7 @@ class Format(NamedTuple):
 
 @cache
 def formats() -> dict[str, Format]:
-    """Returns all formats by name, including the formats of optional features (rooms)."""
+    """Includes the formats of optional features (rooms)."""
     own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),
@@ -126,7 +119,6 @@ def formats() -> dict[str, Format]:
 
 
 def _of_plugin(form: Any, hook: Hook) -> Format:
-    """Raises Unfit if a field has a wrong type, or if the name makes no option."""
     made: Format = expect(form, Format)
     for value in form[:3]:
         expect(value, str)

@@ -40,8 +40,7 @@ class SharedTable(NamedTuple):
 
 
 class _Equivalent(NamedTuple):
-    """Neighbouring results with equal keys share a table. `only` is the number of a result that
-    shares none."""
+    """Neighbours with equal keys share a table. A result with a number `only` shares none."""
 
     form: Form
     only: int | None
@@ -112,8 +111,7 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """A sweep is large only if it has a single column, or if rows and columns are the same
-    settings."""
+    """A sweep is large only with a single column, or if rows and columns are the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -197,7 +195,6 @@ def shade(
 
 
 def sign_of(cell: CellResult) -> str:
-    """Empty if nothing stands out."""
     if cell.verdict == "low":
         share = cell.reached
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
@@ -205,14 +202,12 @@ def sign_of(cell: CellResult) -> str:
 
 
 def peers_sign(cell: CellResult) -> str:
-    """Returns the sign of a cell that is far from its peers, or an empty text."""
     if cell.peers is None or cell.headline is None:
         return ""
     return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
-    """Explains the signs that are used, or returns None without signs."""
     used = {one.sign for one in shades if one is not None}
     parts = [
         (Span(sign, tone), Span(f" {meaning}"))

@@ -1,10 +1,7 @@
-"""Writes what a run measured of host memory as hwloc's memory attributes (memattrs), in a topology
-file that every program with hwloc reads (HWLOC_XMLFILE).
-
-The file has NUMA nodes and their CPUs. Initiators are the CPUs of a node, targets are nodes. As
-hwloc defines them (hwloc/memattrs.h), bandwidths are in MiB/s and latencies in nanoseconds;
-`Bandwidth` is the mean of reads and writes, and `Latency` that of reads, since that of writes is
-not measured."""
+"""Writes what a run measured of host memory as hwloc's memory attributes, in a topology file for
+HWLOC_XMLFILE. Initiators are the CPUs of a node, targets are nodes. By hwloc/memattrs.h, bandwidths
+are in MiB/s and latencies in ns; `Bandwidth` is the mean of reads and writes, `Latency` that of
+reads, since writes are not measured."""
 
 from __future__ import annotations
 
@@ -29,8 +26,6 @@ _Values = Mapping[tuple[str, str], float]
 
 
 class _Attribute(NamedTuple):
-    """`unit` is hwloc's, in SI units. The value is the mean of the benchmarks' figures."""
-
     benchmarks: tuple[str, ...]
     unit: float
     flags: int
@@ -50,7 +45,7 @@ ATTRIBUTES = {
 
 
 def memattrs_xml(one: OneRun) -> str:
-    """Returns the file. Raises InputError for a run without figures of host memory."""
+    """Raises InputError for a run without figures of host memory."""
     run, ids = one.run, map(str, count(1))
     found = {name: _figures_of(run, name) for name in (_READ, _WRITE, _LATENCY)}
     if not any(found.values()):
@@ -94,7 +89,6 @@ def _figures_of(run: Run, benchmark: str) -> _Values:
 def _objects(
     topology: Element, run: Run, nodes: Mapping[str, Node], ids: Iterator[str]
 ) -> dict[str, str]:
-    """Adds the machine's objects, and returns the number that each node has in the file."""
     host = run.machine.host
     all_cpus = [cpu for node in nodes.values() for cpu in node.cpus]
     machine = SubElement(

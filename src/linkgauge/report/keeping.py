@@ -29,9 +29,8 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is judged and shown. Cells beyond one of the `limits` fail, and so do those with an
-    `objection`. `matrix` shows all details, `whole` summarises nothing, `verbose` shows every note,
-    and `page` writes a report next to the results."""
+    """Cells beyond a limit or with an `objection` fail. `matrix` shows all details, `whole`
+    summarises nothing, and `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -53,7 +52,6 @@ class Display(msgspec.Struct, frozen=True):
         return apply(hold_run(run, self.objection), self.limits)
 
     def refuse_unmatched(self, of: Tables, machine: Machine) -> None:
-        """Raises InputError for a limit that fits nothing in a plan or in results."""
         if self.limits:
             from linkgauge.judge.limits import refuse_unmatched
 
@@ -71,8 +69,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """`since` adds a comparison with earlier runs. A run whose files are written is passed to
-    `remember`."""
+    """`since` compares with earlier runs. `remember` gets a run whose files are written."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None
@@ -86,15 +83,13 @@ class Keeper:
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs to measure alone, because a collective between them would be judged
-        low."""
+        """They are measured alone, because a collective between them would be judged low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
         return outcome_of(run, verdict=self.display.verdict)
 
     def write(self, folder: Path, run: Run) -> None:
-        """Writes the files of a judged run. Raises ResultsError."""
         write_run(folder, run)
 
     def keep(self, run: Run, folder: Path | None) -> Kept:

@@ -1,5 +1,4 @@
-"""Shows a run to the user: a progress bar, then the results, the notes, the verdict, and the files
-that were written."""
+"""Shows a run: a progress bar, then results, notes, the verdict, and the files written."""
 
 from __future__ import annotations
 
@@ -52,8 +51,6 @@ def say_interrupted() -> None:
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run until `conclude` ends the display."""
-
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
         self._display = keeper.display
@@ -191,7 +188,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """All but the figures. If the run is not kept, the findings show all of their remedies."""
+    """Yields all but the figures. If the run is not kept, findings show all their remedies."""
     remarks = [
         *_remarks(run, outcome, display),
         *_findings(run, outcome, closing, also_notes=display.verbose),

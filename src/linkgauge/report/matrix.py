@@ -1,5 +1,4 @@
-"""Arranges a result as matrices in nvbandwidth's layout, with further ones that its cells tell, and
-formats figures."""
+"""Arranges a result as matrices, in nvbandwidth's layout and further ones, and formats figures."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """Figures in the result's base unit, or in the unit that the name states. `total` is their sum,
-    None for latencies. `cells` counts the figures that there would be if every pair had been
-    measured. `part` names one matrix of several (`total` for the headline figures)."""
+    """Figures are in the base unit, or the one that the name states. `total` is their sum, None for
+    latencies; `cells` counts them, had every pair been measured. `part` is one of several
+    matrices."""
 
     name: str
     rows: tuple[str, ...]
@@ -33,7 +32,6 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """Yields the matrices of named parts, then the matrix of headline figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.sampled is not None:
@@ -78,7 +76,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Returns the labels, sorted by the numbers in the labels."""
+    """Labels are sorted by their numbers."""
     return tuple(sorted(labels, key=_natural))
 
 
@@ -87,13 +85,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Shows a figure without the unit, with two decimals, or three digits if it is small."""
+    """Shows no unit, and two decimals, or three digits of a small figure."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Shows a figure without the unit, with four digits, or three if it is small."""
+    """Shows no unit, and four digits, or three of a small figure."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -107,7 +105,6 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def concurrent_matrices(result: Result) -> Iterator[Matrix]:
-    """Yields the additional matrices of a result that have any figure."""
     yield from _own(result)
     yield from _each(result)
     operations = operations_of(order_of(result.size))
@@ -134,14 +131,13 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """(best - worst) ÷ best in percent."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
     return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """A median time in µs: of the copies (0), the kernel (1) or both at once (2)."""
+    """Returns a median time in µs: of the copies (0), the kernel (1) or both at once (2)."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -152,7 +148,6 @@ def _of_loop(number: int, cell: CellResult) -> float | None:
 
 
 def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
-    """A time in ms: to the first token, between two tokens, or of a whole request."""
     stages = cell.work.stages if cell.work is not None else ()
     found = (one.summary for one in stages if one.name == name and one.summary)
     summary = next(found, None)
@@ -160,7 +155,7 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """The bandwidth of the other transfers while a latency is measured."""
+    """Returns the bandwidth of the other transfers while a latency is measured."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -168,8 +163,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """If every copy has another source, each has a row of its own. If the copies of a device ran
-    one after another, each device has one rate."""
+    """Copies from different sources have a row each; a device's serial copies have one rate."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -202,7 +196,6 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """Returns the rate of each device: its bytes divided by the time until its last copy ended."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:

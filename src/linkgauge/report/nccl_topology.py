@@ -1,9 +1,6 @@
-"""Writes a machine's PCI tree as a topology file of NCCL, for NCCL_TOPO_FILE.
-
-A guest whose hypervisor hides the switches above its cards has none. The file has the form of those
-that clouds ship: nodes with their CPUs, and below them PCIe switches, accelerators and adapters, by
-their classes. NCCL adds what the system and drivers tell, such as products and NVLinks. Ports are
-left out, as NCCL does."""
+"""Writes a machine's PCI tree as NCCL's topology file (NCCL_TOPO_FILE), for guests whose hypervisor
+hides the switches. Like those that clouds ship, it has nodes with their CPUs, and below them PCIe
+switches, accelerators and adapters by class. NCCL adds the rest, and has no ports either."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _GROUP = 32
 
 
 def nccl_topology(machine: Machine) -> bytes:
-    """Returns the file. Raises InputError for a machine without accelerators on PCI."""
+    """Raises InputError for a machine without accelerators on PCI."""
     system = Element("system", version="1")
     cpus = {node.index: node.cpus for node in machine.host.nodes}
     found: dict[str | int, Element] = {}
@@ -63,7 +60,7 @@ def _pci(place: Element, function: PciFunction, machine: Machine) -> Element:
 
 
 def mask(cpus: Sequence[int]) -> str:
-    """Returns numbers as bits, in groups of 32 as sysfs writes them: `00000001,00000000`."""
+    """Writes 32 bits a group, as sysfs does: `00000001,00000000`."""
     whole = sum(1 << cpu for cpu in cpus)
     groups = range(max(cpus, default=0) // _GROUP, -1, -1)
     return ",".join(f"{whole >> group * _GROUP & 0xFFFFFFFF:08x}" for group in groups)

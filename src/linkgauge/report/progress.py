@@ -1,5 +1,4 @@
-"""Shows a progress bar: what is measured now, how many rounds of samples (repetitions) are done,
-and the time left."""
+"""A progress bar: what is measured now, how many rounds of samples are done, the time left."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ _LEAST = 10
 
 
 def progress_bar(console: Console) -> Progress:
-    """Shows nothing if the console is no terminal, or one without control of the cursor
-    (TERM=dumb)."""
+    """Shows nothing unless the console is a terminal that can move the cursor."""
     return _OneLine(
         _Doing(console),
         _Bar(console),
@@ -44,9 +42,8 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Estimates by the mean of all repetitions, because single repetitions differ: some benchmarks
-    take much longer. Where a time budget ends the task (its field `ends_by`, of the monotonic
-    clock), no more than that is left."""
+    """All repetitions count, because single ones differ. `ends_by`, of the monotonic clock, limits
+    the time where a budget ends the task."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
         limits.append(task.elapsed / task.completed * task.remaining)
@@ -56,8 +53,7 @@ def time_left(task: Task) -> str:
 
 
 class _OneLine(Progress, RenderHook):
-    """When the window becomes narrower, most terminals fold the line that stands there into
-    several, and rich would erase only the last of them."""
+    """A narrower window folds the line into several, of which rich would erase only the last."""
 
     _width = 0
 
@@ -86,8 +82,6 @@ def _room(console: Console, task: Task) -> int:
 
 
 class _Doing(ProgressColumn):
-    """Cut to the width that the other columns leave, so that the time left is always shown."""
-
     def __init__(self, console: Console) -> None:
         super().__init__(Column(no_wrap=True))
         self._console = console

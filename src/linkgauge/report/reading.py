@@ -1,5 +1,4 @@
-"""Makes a report page of one run or of several, which the user names, or which are found in
-folders."""
+"""Makes a report page of runs that the user names, or that are found in folders."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
 def runs_by_accelerator(
     paths: Sequence[Path], against: str | None, say: Callable[[str], None]
 ) -> dict[str, list[tuple[Path, Run]]]:
-    """`say` gets a message about each run that is left out. Raises InputError if there is none, or
-    none with the label `against`."""
+    """`say` gets what is left out. Raises InputError without runs, or without label `against`."""
     runs = usable(_kept(paths), say)
     found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
     if not found:
@@ -111,10 +109,8 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns the fleets of each accelerator below these folders: the last run of each host and
-    label. Returns none if there are too few nodes to say which is odd, or if runs are of
-    configurations: of profile vm, or measured in several ways. `say` gets a message about each run
-    that is left out."""
+    """Returns each accelerator's fleet, the last run of each host and label, or none if nodes are
+    too few to say which is odd, or if runs are of configurations (profile vm, or several ways)."""
     if any(map(is_run, paths)):
         return []
     ways = set()
@@ -144,7 +140,6 @@ def _fleet(
 
 
 def node_of(name: str, run: Run, path: Path | None = None) -> NodeRun:
-    """The verdict on a node's judged run."""
     outcome = outcome_of(run)
     wrong = worst_of(run, outcome)
     return NodeRun(
@@ -178,8 +173,7 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares the figures of profile vm; if the runs lack these, the worst cell of each benchmark
-    that was measured under all labels."""
+    """Compares profile vm's figures, or the worst cell of each benchmark that all labels have."""
     from linkgauge.judge.compare.configurations import compare
 
     first = against if any(run.label == against for run in runs) else None
@@ -200,7 +194,6 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
 
 
 def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
-    """The report of a run, or if names are given `only` these sections of it."""
     known = (each for each in sections() if not only or each.name in only)
     made = ((each, each.of_run(one)) for each in known if each.of_run is not None)
     run = one.run
@@ -236,7 +229,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """None for a run. Raises InputError if the document is damaged."""
+    """Returns None for a run. Raises InputError if the document is damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -260,7 +253,6 @@ def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """Makes a page of a document that an optional feature (room) wrote and kept."""
     lines = (
         plain(label(shlex.join(value.command), 2 * MOST_NAME)),
         plain(_times(value), "dim"),
@@ -272,8 +264,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
 def page_of_document(
     document: Document, value: Any, name: str, lines: Sequence[Line] = (), *, simulated: bool
 ) -> Page:
-    """Makes a page that shows a document to people, with files for programs attached. `lines` stand
-    below its `name`."""
+    """`lines` stand below the `name`. Files for programs are attached."""
     short, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         attachment(f"{short}.{form}", said, (formats()[form].document(document, value),))
@@ -291,7 +282,7 @@ def page_of_document(
 
 
 def machine_of(run: Run) -> str:
-    """Returns a description of the machine: `8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
+    """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`"""
     machine = run.machine
     models = Counter(one.model for one in machine.all_devices if not one.is_cpu)
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]

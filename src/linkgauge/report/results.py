@@ -38,17 +38,14 @@ _UNIT = 1
 
 
 def has_own_size(cell: Cell) -> bool:
-    """Whether the cell has its own size, as in a curve over sizes."""
     return cell.does.of_sizes
 
 
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
-    """Returns the bytes of a cell, or None for work without memory."""
     return bytes_of(cell, result.size)
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """None if its cells have their own sizes."""
     return result.size if result.size > _UNIT else None
 
 
@@ -63,12 +60,11 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 
 def size_ends(result: Result | PlannedTable) -> str:
-    """Returns the range of sizes, `8 B to 512 MiB`, or an empty text without sizes."""
+    """`8 B to 512 MiB`, or empty without sizes."""
     return ends_of_sizes(sizes_of(result))
 
 
 def ends_of_sizes(sizes: Iterable[int | None]) -> str:
-    """Returns the range of sizes, `8 B to 512 MiB`, or an empty text without sizes."""
     known = [size for size in sizes if size is not None]
     ends = dict.fromkeys((min(known), max(known))) if known else ()
     return " to ".join(map(format_size, ends))
@@ -108,7 +104,6 @@ def named(machine: Machine) -> str:
 
 
 def mark(simulated: bool) -> Span:
-    """Returns the mark SIMULATED for texts about a simulated machine, or an empty span."""
     return Span(f"  {SIMULATED.text}" if simulated else "", SIMULATED.tone)
 
 
@@ -135,7 +130,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Returns the verdict, with the signs of cells that are far from their peers."""
+    """Signs mark cells that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))
@@ -144,7 +139,7 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:
-    """Explains the word for cells on slowed links. Returns an empty text without such cells."""
+    """Returns an empty text without cells on slowed links."""
     if not any(cell.verdict == "degraded" for cell in cells):
         return ""
     return "degraded: links on the way run below their best; the share is of their best"
@@ -161,7 +156,6 @@ def table(
     columns: Sequence[str | Column],
     rows: Iterable[Sequence[str | int | Entry | None]],
 ) -> Table:
-    """Makes a table of texts below a title. Empty columns are left out."""
     heads = [Column(one) if isinstance(one, str) else one for one in columns]
     entries = [[_entry(one) for one in row] for row in rows]
     return without_empty(Table(plain(title, "strong"), heads, entries))
@@ -202,7 +196,6 @@ def marks(results: Sequence[Result]) -> Iterator[Span]:
 
 
 def title_line(result: Result) -> str:
-    """Returns a line that says the unit, and what rows and columns are."""
     unit = unit_of(result.unit)
     return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
 
@@ -230,15 +223,13 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results that share one name. `words` has the word by which each differs."""
-
     name: str
     results: Sequence[Result]
     words: Sequence[str]
 
     @property
     def is_range(self) -> bool:
-        """Results that differ in more than the engine: their median means nothing."""
+        """The median of results that differ in more than the engine means nothing."""
         equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not equivalent or any(one.sweep or one.levels for one in self.results)
 
@@ -264,7 +255,7 @@ def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, 
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """Returns names of benchmarks, those that differ in one such word as one name."""
+    """Names that differ only in the word for the engine or the kernel's work become one."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
     return [
         frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])

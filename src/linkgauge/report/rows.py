@@ -1,7 +1,4 @@
-"""Turns a run into tables: a row for each cell, or a row for each raw sample.
-
-All exports and the Python API use these rows. Columns are fields, figures are in the unit that the
-row names (SI base units), and absent values are None."""
+"""Tables of a run: a row for each cell or raw sample, figures in the SI unit that it names."""
 
 from __future__ import annotations
 
@@ -110,8 +107,7 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """`is_small`: its page should be small. `is_written`: the folder's files have just been written
-    from it."""
+    """`is_small`: for a small page. `is_written`: the folder's files were just written from it."""
 
     run: Run
     outcome: Outcome

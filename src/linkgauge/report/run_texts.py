@@ -68,8 +68,8 @@ DOCTOR = "doctor"
 
 
 def summary_junit(one: OneRun) -> str:
-    """A test case fails if its cell failed, is low, or ended with an error or a timeout. So does a
-    check of the doctor (`doctor.CHECK`) with a finding `fail`; others are left out."""
+    """A test case fails if its cell failed, is low, or ended with an error or a timeout, as does a
+    check of the doctor (`doctor.CHECK`) with a finding `fail`."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -91,7 +91,6 @@ def summary_junit(one: OneRun) -> str:
 
 
 def document_of(suites: Element) -> str:
-    """Returns the XML document, including the number of failed and skipped cases."""
     for suite in suites:
         _count(suite)
         suite.set("skipped", str(len(suite.findall(".//skipped"))))
@@ -172,7 +171,6 @@ def diagnosis_sarif(diagnosis: Diagnosis) -> str:
 
 
 def run_sarif(one: OneRun) -> str:
-    """The findings about what a judged run measured as SARIF, with the verdict on each figure."""
     run, outcome = one.run, one.outcome
     figures = [
         {"cell": spoken(result, cell), "bytes": size_of(result, cell), "status": cell.status,

@@ -1,5 +1,4 @@
-"""Defines typed tables of a run. Each table can be written as CSV, JSON, a Parquet file or a pandas
-data frame. Parquet and pandas need the extra `analysis`."""
+"""Typed tables of a run, as CSV, JSON, Parquet or data frames (extra `analysis`)."""
 
 from __future__ import annotations
 
@@ -59,13 +58,11 @@ class Typed(NamedTuple):
         return file.getvalue()
 
     def arrow(self, rows: Iterable[Struct]) -> Any:
-        """Returns the rows as a pyarrow.Table. Absent figures are null."""
         arrow, types = needed("pyarrow", EXTRA), self._types()
         schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
         return arrow.Table.from_pydict(self._columns(rows), schema)
 
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
-        """Returns the rows as a data frame. Absent figures are NaN."""
         pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
         types = {
             # numpy's integers cannot be absent.
@@ -94,7 +91,7 @@ SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
 class RowTable(Sequence[_R]):
-    """Used like a tuple, or taken as a whole by a library for tables."""
+    """It is used like a tuple, or taken as a whole by a library for tables."""
 
     def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
         self._kind, self._rows = kind, tuple(rows)
@@ -116,8 +113,7 @@ class RowTable(Sequence[_R]):
         return self._kind.arrow(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """Arrow's C stream interface, by which DuckDB, pandas 3 and others take the table itself.
-        Raises MissingPackage without pyarrow."""
+        """DuckDB, pandas 3 and others take it. Raises MissingPackage without pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

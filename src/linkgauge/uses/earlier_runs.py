@@ -36,10 +36,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs of the history. Returns the run with the comparison
-    and with the ranges that these runs show, and a line about the comparison. If the comparison
-    fails, the line says why. The line is None if there are no earlier runs. Incomplete and profiled
-    runs, and runs with very many cells, are not compared, and also have no line."""
+    """Returns a judged run with the ranges that earlier runs of the history show, and a line on the
+    comparison, or on why it failed. The line is None without earlier runs, and for incomplete or
+    profiled runs, and those of very many cells."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -66,9 +65,8 @@ def since(run: Run) -> tuple[Run, str | None]:
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """Returns earlier runs of the same machine, in the same state and with the same settings. The
-    oldest run is first. The runs in `used` are left out. Calls `say` if a history cannot be
-    read."""
+    """The runs are of the same machine, state and settings, the oldest first, without those in
+    `used`. `say` gets why a history cannot be read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})
@@ -78,8 +76,6 @@ def history_of(
 
 
 def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures]:
-    """Yields the figures of runs in the folder `below`, except the `known` runs (folder of the
-    label, and id)."""
     folders = [p for p in run_folders(below) if (p.parent.name, p.name) not in known]
     latest = sorted(folders, key=lambda path: path.name)[-MOST:]
     for _, run in usable(latest, lambda line: None):
@@ -88,8 +84,6 @@ def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures
 
 
 def _of_history(first: Sequence[RunFigures], benchmarks: set[str]) -> Iterator[RunFigures]:
-    """Yields the figures of these benchmarks in runs of the history. Raises StoreError and
-    InputError."""
     if is_off():
         return
     try:

@@ -26,8 +26,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns the keeper of a run. Unless the history is turned off, it compares the run with
-    earlier runs, and adds it to them, or passes it to `remember`."""
+    """Unless the history is off, it compares the run with earlier runs, and remembers it."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping
@@ -44,7 +43,6 @@ def carry_out(
     first: WorkerProcess | None = None,
     only_plan: bool = False,
 ) -> int:
-    """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
     from linkgauge.report.live import LiveReport
 
     with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
@@ -61,7 +59,7 @@ def carry_out(
 
 
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
-    """Returns the session's plan. Raises InputError for a limit that fits nothing in it."""
+    """Raises InputError for a limit that fits nothing in the plan."""
     plan = session.plan(observer)
     display.refuse_unmatched(plan, session.machine)
     return plan
@@ -74,9 +72,8 @@ def concluded(
     keeper: Keeper,
     conclude: Callable[[Run, Path | None], _T],
 ) -> _T:
-    """Measures the plan, and then pairs of devices that are in doubt. Returns what `conclude` makes
-    of the run and its folder. After Ctrl-C it gets what is journaled; KeyboardInterrupt is raised
-    if nothing is."""
+    """Also measures pairs of devices in doubt. Returns what `conclude` makes of the run and its
+    folder, after Ctrl-C of what is journaled; KeyboardInterrupt is raised if nothing is."""
     with stoppable(observer, lambda: session.folder):
         try:
             run = measured(
@@ -108,8 +105,7 @@ def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """Calls `measure` and returns its result. If the journal can no longer be written, the error
-    says how to resume the run."""
+    """If the journal can no longer be written, the error says how to resume the run."""
     try:
         return measure()
     except ResultsError as error:

@@ -1,5 +1,4 @@
-"""Measures pairs of devices alone if a collective over them was slower than their links should
-allow."""
+"""Measures pairs of devices alone if a collective was slower than their links should allow."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ def with_pairs(
     observer: Observer,
     keeper: Keeper,
 ) -> Run:
-    """Measures each of these pairs of devices alone, if there is time, and returns the run with the
-    results added."""
+    """Returns the run with the results added, or unchanged if there is no time."""
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -46,8 +44,7 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """Makes a benchmark that measures each pair of devices alone. A kernel of the first device
-    writes into the second."""
+    """A kernel of the first device writes into the second."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

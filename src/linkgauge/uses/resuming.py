@@ -18,9 +18,8 @@ from .measuring import keeper_of, measured, stoppable
 def resume(
     folder: Path, given: dict[str, str], command: tuple[str, ...], display: Display, *, wait: bool
 ) -> int:
-    """Resumes the run in this folder and returns the exit code. `given` are the options that were
-    typed, and `command` the command line, for the record. Raises InputError if several processes
-    were started."""
+    """`given` are the options typed, `command` is the command line, for the record. Returns the
+    exit code. Raises InputError for several processes, or without a run in `folder`."""
     if launched().size > 1:
         raise InputError(of_ranks(folder))
     if not (folder / JOURNAL_FILE).exists():

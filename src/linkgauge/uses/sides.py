@@ -1,5 +1,4 @@
-"""Finds the sides of a comparison. People name a side by a run, a folder of runs, a baseline, or a
-label."""
+"""Finds a comparison's sides, named by a run, a folder of runs, a baseline, or a label."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ def to_stderr(line: str) -> None:
 
 
 def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
-    """Returns the runs of one side of a comparison. Calls `say` for each run that is left out.
-    Raises InputError if there are none."""
+    """`say` gets each run that is left out. Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -54,15 +52,13 @@ def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
 
 @lru_cache(maxsize=64)
 def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigures, ...]:
-    """Returns the figures of a kept run, which a program may hold many others against. They are
-    read again if its file has changed."""
+    """Many runs may be held against this one: it is read again only if its file has changed."""
     return tuple(figures_of(run) for _, run in runs_of(path))
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """Returns the runs that a path or a label names, with their paths. For a folder, returns all
-    runs in it, and calls `say` for each run that is left out. Raises InputError if there are none,
-    or for a run under a profiler."""
+    """Returns all runs of a folder; `say` gets each that is left out. Raises InputError if there
+    are none, or for a run under a profiler."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
@@ -80,8 +76,7 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
-    """Raises InputError if the machines or settings on which figures depend differ. The message
-    lists all differences."""
+    """Raises InputError with all differences on which figures depend."""
     facts = unlike([baseline, current])
     if facts:
         lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
@@ -102,8 +97,7 @@ def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> Non
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """Returns the runs with only the cells whose benchmarks match a pattern. Without patterns, all
-    cells stay."""
+    """Keeps cells whose benchmarks match a pattern, and all without patterns."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -112,8 +106,7 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Returns the aim of a comparison. By default, the loss to detect is twice the smallest loss
-    that counts. Raises InputError for text that is no fraction."""
+    """By default, it detects twice the least loss that counts. Raises InputError."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

@@ -1,5 +1,4 @@
-"""Implements `--change` of `linkgauge run`: measures the simulated machine with and without the
-change, and says what the change makes faster or slower."""
+"""Measures a simulated machine with and without `--change`, and shows what it changes."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from .measuring import concluded, keeper_of, planned
 
 
 def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> int:
-    """Measures the request as usual, then the `unchanged` machine, and shows the differences. They
-    go to stderr if the run goes to stdout as a document. Returns the exit code of the run."""
+    """Differences go to stderr beside a document on stdout. Returns the run's exit code."""
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 

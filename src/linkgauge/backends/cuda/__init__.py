@@ -1,6 +1,4 @@
-"""Backend `cuda` for NVIDIA GPUs, by CUDA's driver alone. Host memory is `host:N` (pinned),
-`/pageable`, `/huge`, `/mapped` (zero copy), `/wc` (write-combined) or `/managed`. The engine `ce`
-copies by cuMemcpyAsync, and `sm` is a kernel, compiled when first used."""
+"""Backend `cuda` for NVIDIA GPUs: engine `ce` is cuMemcpyAsync, `sm` a kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Opens the backend. Raises Unsupported if there is no driver or no device."""
+    """Raises Unsupported if there is no driver or no device."""
     driver = open_driver()
     from .backend import CudaBackend  # takes 50 ms, which a machine without a GPU need not
 
@@ -23,7 +21,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """None if CUDA must be asked. Raises Unsupported without library or bindings."""
+    """Returns None if CUDA must be asked. Raises Unsupported without library or bindings."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

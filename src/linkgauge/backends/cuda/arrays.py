@@ -1,5 +1,4 @@
-"""STREAM's operations on arrays in a device's memory. The fastest kernel for each operation is
-used."""
+"""STREAM's operations on arrays in a device's memory, each by the fastest kernel that is found."""
 
 from __future__ import annotations
 
@@ -71,8 +70,8 @@ def _launch(
 
 
 class ArrayKernels:
-    """Finds the fastest kernel for each operation on arrays, once for each model of device, by
-    `search`, which overwrites the copy's buffers, and returns None if the defaults are the best."""
+    """Finds the fastest kernel for each operation and model of device. `search` overwrites the
+    copy's buffers, and returns None if the defaults are the best."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
@@ -86,7 +85,6 @@ class ArrayKernels:
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Finds the fastest kernel for each copy, unless it is known, and writes remarks."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -111,7 +109,6 @@ class ArrayKernels:
 
 
 def _near_cache(device: CudaDevice, copy: Copy, does: Operation) -> Iterator[str]:
-    """Yields a remark if the arrays are so small that the device's cache affects the figure."""
     cache = device.attribute("L2_CACHE_SIZE")
     touched = copy.size * does.counted_arrays
     if touched < _BEYOND * cache:

@@ -60,8 +60,6 @@ UNGATED = frozenset({"pageable", "managed"})
 
 
 class CudaBackend(Filling[CudaBuffer]):
-    """All CUDA devices that this process can see, and the host memory that they can use."""
-
     name = "cuda"
     collects = True
     carried = (
@@ -226,7 +224,7 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """`settings`: None for each path's own. `passages`: the NCCL copies by index."""
+        """`settings` of None are each path's own; `passages` are the NCCL copies by index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
@@ -315,7 +313,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Returns the settings of a transfer: the user's, or tuned ones, or the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
@@ -349,7 +346,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves this thread to the NUMA node of the host memory, or else near the device."""
         if self._engines.affinity:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]

@@ -18,9 +18,8 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles the CUDA sources of linkgauge.kernels. The cache `folder`, if accessible, has a file
-    for each source, architecture, NVRTC version and set of options: the SHA-256 of the binary and
-    then the binary. A damaged file is made again."""
+    """The cache has a file for each source, architecture, NVRTC version and options: the binary's
+    SHA-256, then the binary. A damaged file is made again."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"
@@ -29,10 +28,8 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """Compiles `kernels/NAME.cu` for a compute capability (90 for 9.0) with macros such as
-        `UNROLL=4`. Returns machine code, or PTX if NVRTC does not know the architecture yet. Raises
-        BackendError with the compiler's log, and Unsupported for an architecture too old for the
-        compiler."""
+        """Returns machine code for `capability` (90 for 9.0), or PTX if NVRTC does not know it yet.
+        Raises BackendError with the compiler's log, Unsupported for too old an architecture."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"

@@ -52,8 +52,7 @@ class ComputeWork:
 def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """A kernel that computes, and three groups: it alone, the copies alone, and both. `made` closes
-    them. Raises Unsupported if the copies have no gate (start signal)."""
+    """Returns a kernel and groups of it, the copies and both. Raises Unsupported without a gate."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device, made)

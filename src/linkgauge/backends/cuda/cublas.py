@@ -1,5 +1,4 @@
-"""Finds cuBLAS, of the CUDA toolkit, of torch or in its own wheel, and calls it by ctypes. Loading
-takes a second and some device memory, so it is loaded only for matrix products."""
+"""Finds cuBLAS in the CUDA toolkit, torch or its own wheel, and calls it by ctypes."""
 
 from __future__ import annotations
 
@@ -53,8 +52,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class CuBlas:
-    """The library cuBLAS in the file `path`."""
-
     def __init__(self, path: str) -> None:
         self.path = path
         self._library = ctypes.CDLL(path)
@@ -68,8 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """`about` adds details to messages. Raises Unsupported if the device cannot carry out the
-        call, AllocationError if memory is short, else BackendError."""
+        """Raises Unsupported if the device cannot, AllocationError or BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -87,8 +83,6 @@ class CuBlas:
 
 
 class BlasHandle:
-    """A handle of cuBLAS for one device, with working memory on the device."""
-
     def __init__(self, library: CuBlas, device: CudaDevice) -> None:
         self._library = library
         self._device = device
@@ -104,13 +98,13 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """Sets the stream for all later calls. The context of its device must be current."""
+        """The context of the stream's device must be current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """A · B of row-major matrices: cuBLAS's are column-major, so it takes Bᵀ · Aᵀ."""
+        """Computes A · B of row-major matrices as Bᵀ · Aᵀ, since cuBLAS's are column-major."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -119,7 +113,6 @@ class BlasHandle:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Frees the handle and its memory. On a lost device, errors are ignored."""
         with suppress(BackendError, Unsupported):
             self._device.enter()
             self._library.call("cublasDestroy_v2", self._handle)
@@ -127,7 +120,7 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """Loads the first cuBLAS that works. Raises Unsupported with the remedy if there is none."""
+    """Raises Unsupported with the remedy if no cuBLAS works."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -143,7 +136,6 @@ def open_cublas(driver: Driver) -> CuBlas:
 
 
 def _paths(majors: list[int]) -> Iterator[str]:
-    """Where cuBLAS may be: already loaded, found by cuda-pathfinder, in wheels, in toolkits."""
     names = [_NAMES.format(major=major) for major in majors]
     for name in names:
         with suppress(OSError):
@@ -169,6 +161,6 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """Loads cuBLASLt, which cuBLAS needs and the linker might not find, from the same folder."""
+    """cuBLAS needs cuBLASLt of the same folder, which the linker might not find."""
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

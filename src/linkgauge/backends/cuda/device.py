@@ -24,8 +24,6 @@ WORD = 8
 
 
 class CudaDevice:
-    """Its primary context is created when first used, and released by `close`."""
-
     def __init__(
         self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
     ) -> None:
@@ -64,7 +62,6 @@ class CudaDevice:
 
     @property
     def context(self) -> Any:
-        """The device's primary context, which all users in this process share."""
         if self._context is None:
             self._context = self.driver.call(
                 "cuDevicePrimaryCtxRetain", self.handle, about=f"cuda:{self.index}"
@@ -79,7 +76,7 @@ class CudaDevice:
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Returns a stream for copies by its number. Only one group may use a stream at a time."""
+        """Only one group may use a stream at a time."""
         return self._stream(number + 1)
 
     @property
@@ -96,19 +93,18 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Two pinned words for the armed group's gate, kept: allocating takes a millisecond."""
+        """Two pinned words for the armed group's gate are kept: allocating takes a millisecond."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
 
     def result(self, byte: int) -> int:
-        """The address of a word for a kernel that runs aside, all bytes set to `byte`."""
+        """Returns the address of a word for a kernel that runs aside, all bytes set to `byte`."""
         self._result = self._result or int(self.call("cuMemAlloc", WORD))
         self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
         return self._result
 
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
-        """A function of kernels/`file`.cu, compiled and loaded when first used."""
         key = (file, function, *defines)
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
@@ -151,8 +147,7 @@ class CudaDevice:
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """Returns the address in the form of sysfs: 0000:1b:00.0 (domain, bus, device,
-        function)."""
+        """Returns the address as sysfs writes it: 0000:1b:00.0 (domain, bus, device, function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
@@ -184,10 +179,9 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """A kernel with its grid and arguments, to be enqueued any number of times. `name` has the file
-    and the function, as in `stream.read`, and `defines` the macros. `arguments` are ctypes values
-    or 64-bit integers, read anew by each `enqueue`; None stands for `varying`, which is 1 unless
-    set. `shared` is the dynamic shared memory in bytes."""
+    """`name` is the file and the function (`stream.read`), `shared` bytes of shared memory.
+    `arguments` are ctypes values or 64-bit integers, read anew by each `enqueue`; None stands for
+    `varying`."""
 
     def __init__(
         self,
@@ -215,11 +209,10 @@ class KernelLaunch:
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 
     def words(self, stream: Any) -> tuple[int, ...]:
-        """Returns the arguments of cuLaunchKernel as C words."""
         return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:
-        """Launches the kernel on a stream. The stream's context must be current."""
+        """The stream's context must be current."""
         about = f"{self._blocks} blocks of {self._threads} threads"
         self._call("cuLaunchKernel", *self._arguments(stream), about=about)
 
@@ -236,7 +229,7 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Words, not set, for the host and all devices, to be freed by cuMemFreeHost."""
+    """Returns words, not set, for the host and all devices. Free them by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -244,7 +237,6 @@ def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Ar
 
 
 def device_memory(device: CudaDevice, size: int, made: ExitStack, about: str = "") -> int:
-    """Allocates memory of the device, and returns its address. `made` frees it."""
     address = int(device.call("cuMemAlloc", size, about=about))
     made.callback(device.call, "cuMemFree", address)
     return address
@@ -254,8 +246,6 @@ def device_memory(device: CudaDevice, size: int, made: ExitStack, about: str = "
 
 
 class PeerAccess:
-    """Remembers between which devices this process has enabled peer access."""
-
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._enabled: set[tuple[int, int]] = set()
@@ -283,14 +273,13 @@ class PeerAccess:
 
 
 def run(device: CudaDevice, launch: KernelLaunch) -> None:
-    """Runs a launch to its end. No gate blocks it. Raises BackendError for any failure."""
+    """No gate blocks it. Raises BackendError for any failure."""
     device.enter()
     launch.enqueue(device.aside)
     device.driver.call("cuStreamSynchronize", device.aside)
 
 
 def new_word(device: CudaDevice, made: ExitStack, byte: int | None = None) -> int:
-    """The address of 8 bytes, all set to `byte` if given. `made` frees them."""
     word = device_memory(device, WORD, made)
     if byte is not None:
         device.call("cuMemsetD8Async", word, byte, WORD, device.aside)

@@ -37,7 +37,7 @@ _NEWEST_MAJOR = 13
 
 
 class Driver:
-    """The CUDA driver API. `enums` is the Python module with the API's constants and types."""
+    """`enums` is the Python module with the API's constants and types."""
 
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
@@ -46,9 +46,8 @@ class Driver:
         """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Returns the results of a driver function without the status: None, a value or a tuple.
-        Raises what `error` returns. `about` adds details to its message, such as sizes or
-        devices."""
+        """Returns a function's results without the status: None, a value or a tuple. Raises what
+        `error` returns, with `about` (sizes, devices) in the message."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -60,8 +59,8 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
-        driver ended a kernel, else BackendError."""
+        """Returns AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong
+        if the driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
         if kind is DeviceLost and call == _TAKES_DEVICE:
@@ -79,11 +78,9 @@ class Driver:
             self.lost_device = ask
 
     def error_name(self, status: Any) -> str:
-        """Returns the CUDA name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
         return str(getattr(status, "name", status))
 
     def version(self) -> str:
-        """Returns the newest CUDA version that the driver supports, such as 13.0."""
         number = int(self.call("cuDriverGetVersion"))
         return cuda_version(number)
 
@@ -123,12 +120,11 @@ def open_driver() -> Driver:
 
 
 def cuda_version(number: int) -> str:
-    """Returns a CUDA version as text, such as 13.0 for 13000."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """The extra with the bindings for this driver. Bindings newer than the driver do not run."""
+    """Bindings newer than the driver do not run."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

@@ -1,5 +1,4 @@
-"""Measures flags that bounce between two devices, or between the host and a device. Each side
-writes the other side's flag, and polls its own."""
+"""Flags that bounce between two devices, or host and device: a side polls its own."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """One side of a ping-pong: a kernel with one thread that polls the flag at `mine`, and writes
-    the flag at `theirs`. It writes times to the address `report`; without, it only answers."""
+    """Polls the flag at `mine`, writes that at `theirs`, and its times at `report` if given."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0
@@ -44,7 +42,6 @@ class FlagKernel:
         self.start(0, 0)
 
     def start(self, first: int, count: int) -> None:
-        """Launches the kernel for `count` values of the flag. `first` is the first value."""
         self._first.value, self._count.value = first, count
         self.device.enter()
         self._launch.enqueue(self.stream)
@@ -54,9 +51,8 @@ class FlagKernel:
 
 
 class FlagGroup(Gated):
-    """The sides of a ping-pong in this process: `answers`, and `begins`, which measures the time at
-    the address `report`. One is None if it is in another process; `clear` then sets this side's
-    flag to 0 before each sample. A loop sends a flag to the other side and back."""
+    """`begins` measures at the address `report`; a side in another process is None, and `clear`
+    then sets this side's flag to 0 before each sample. A loop sends a flag there and back."""
 
     most_loops = MOST
     policy = single_iterations(2)
@@ -82,7 +78,7 @@ class FlagGroup(Gated):
         super().arm(loops, batches)
 
     def wait(self) -> Timing:
-        """Waits until all loops are done. Raises TookTooLong if a flag does not come back."""
+        """Raises TookTooLong if a flag does not come back, Unsupported for more than MOST loops."""
         loops, batches = self.pass_gate()
         if loops * batches > MOST:
             raise Unsupported(
@@ -118,7 +114,6 @@ class FlagGroup(Gated):
 def beginning(
     device: CudaDevice, mine: int, theirs: int, answers: FlagKernel | None = None
 ) -> FlagGroup:
-    """Returns the side of a ping-pong that begins, with the answering one if it is here."""
     with ExitStack() as made:
         report = device_memory(device, (_HEAD + 1 + WARM_UPS + MOST) * _WORD, made)
         begins = FlagKernel(device, mine, theirs, report)
@@ -129,14 +124,13 @@ def beginning(
 
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
-    """`mine` and `theirs` are the addresses of the flags of two devices of this process."""
     # On one device, the sides run at the same time as each other.
     stream = 1 if partner is device else 0
     return beginning(device, mine, theirs, FlagKernel(partner, theirs, mine, stream=stream))
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Timed by the host. Both flags are in host memory, so the device polls over the link."""
+    """The host times it. Both flags are in host memory, so the device polls over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

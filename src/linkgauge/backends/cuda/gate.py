@@ -16,8 +16,6 @@ still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 
 
 class StartGate:
-    """A flag in pinned memory, and kernels that poll it for at most `seconds`."""
-
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._state = devices[0].gate
         address, limit = ctypes.addressof(self._state), int(seconds * 1e9)

@@ -1,10 +1,8 @@
-"""Runs copies and kernels at the same time, behind a gate (start signal), timed by events.
-
-Each stream first waits at the gate, then warms up. When all are warm (if `aligned` is false, at
-once, as in nvbandwidth's doMemcpyCore), the first stream records its start. The others wait for
-this event and record their own starts. The first stream waits for all ends, and records the
-group's. Streams wait only for events enqueued earlier: those that share a hardware queue cannot
-deadlock."""
+"""Runs copies and kernels at the same time, behind a gate (start signal), timed by events. Each
+stream waits at the gate, then warms up. When all are warm (if `aligned` is false, at once, as in
+nvbandwidth's doMemcpyCore), the first records its start; the others wait for this event, and record
+theirs. The first waits for all ends, and records the group's. Streams wait only for events enqueued
+earlier: those that share a hardware queue cannot deadlock."""
 
 from __future__ import annotations
 
@@ -31,8 +29,6 @@ Step = tuple[int, bool]
 
 
 class Track:
-    """The streams and events of one work in a group."""
-
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
         self.streams = streams
@@ -63,7 +59,6 @@ class Track:
             work.enqueue(self.streams, work.warm_up)
 
     def enqueue(self, steps: Sequence[Step], batch: int) -> None:
-        """Enqueues steps. `batch` is the number of the first step's batch."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorder is not None:
@@ -78,7 +73,6 @@ class Track:
                     batch += 1
 
     def record(self, event: Any) -> None:
-        """Records an event on the first stream. The device's context must be current."""
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
@@ -185,8 +179,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Waits, and times by CUDA's events. Raises BackendError if a device failed or the gate
-        stayed shut."""
+        """Times by events. Raises BackendError if a device failed or the gate stayed shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -210,15 +203,14 @@ class CudaGroup:
         return self.wait()
 
     def _hold_less(self) -> None:
-        """A call waited for a device that waited for the gate: later groups of this kind hold fewer
-        loops, too. Raises BackendError if only one is left."""
+        """A call waited for a device that waits for the gate: later groups hold fewer loops."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Returns the seconds of each copy, or None if an interfering copy ended too early."""
+        """Returns None if an interfering copy ended too early."""
         settled = [
             own
             if track.work.settle is None
@@ -267,7 +259,6 @@ class CudaGroup:
         first.record(self._total)
 
     def _await(self, tracks: Sequence[Track], event: Literal["warm", "end"]) -> None:
-        """Makes the first stream wait until all of these tracks have reached an event."""
         for track in tracks:
             track.device.enter()
             track.record(getattr(track, event))
@@ -280,7 +271,6 @@ class CudaGroup:
         return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
 
     def _abandon(self) -> None:
-        """Opens the gate after an error, and waits for all work. Further errors are ignored."""
         self._gate.open()
         self._armed = False
         self._rest.clear()
@@ -292,7 +282,7 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """Returns the streams of each work, on the work's device. No two works share a stream."""
+    """No two works share a stream."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:
@@ -303,7 +293,7 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """How many loops, including warm-ups, fit behind the gate on every device: at least 1."""
+    """Returns how many loops, with warm-ups, fit behind the gate on every device, at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -322,7 +312,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
-    """Batches of at most `most` loops, in steps; no step crosses the end of a batch."""
+    """Returns parts of at most `most` loops, in steps; no step crosses the end of a batch."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(batches):

@@ -1,6 +1,4 @@
-"""Device memory that other processes can open: by CUDA IPC on the same machine, and by fabric
-handles on other machines of the same NVLink domain, where an IMEX channel permits it (CUDA driver
-API, virtual memory management: fabric handles)."""
+"""Device memory for other processes, by CUDA IPC or fabric handles (CUDA driver API)."""
 
 from __future__ import annotations
 
@@ -35,9 +33,8 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """With this another process can open a buffer, at `offset` bytes in the driver's `allocation`.
-    `mapped` is the number of bytes to map for a fabric handle, else 0. `domain` is the NVLink
-    domain of the device (null: unknown)."""
+    """The buffer is at `offset` bytes in the driver's `allocation`. `mapped` bytes are mapped for a
+    fabric handle, else 0. `domain` is the device's NVLink domain (null: unknown)."""
 
     machine: str
     allocation: bytes
@@ -47,7 +44,7 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """The handle for this machine, or with fabric memory for the NVLink domain."""
+    """Returns the handle for this machine, or with fabric memory for the NVLink domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start
@@ -66,9 +63,8 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens a buffer of another process for `device`. `machine` and `domain` are those of this
-    process. Raises OutOfReach if the buffer is on another machine out of reach, NoPeerAccess on
-    this one."""
+    """`machine` and `domain` are this process's. Raises OutOfReach if the buffer is on another
+    machine out of reach, NoPeerAccess on this one."""
     handle, own = msgspec.msgpack.decode(exported, type=Handle), None
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:
@@ -115,8 +111,7 @@ def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Releas
 
 
 def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Allocates device memory that other devices of the NVLink domain can map. Raises Unsupported
-    if memory cannot be shared so, and AllocationError if it is short."""
+    """Raises Unsupported if other machines cannot share it, AllocationError if memory is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"
@@ -139,7 +134,6 @@ def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
 
 
 def _handle_type(device: CudaDevice) -> Any:
-    """Returns CUDA's constant for fabric handles. Raises Unsupported if the driver is too old."""
     enums = device.driver.enums
     try:
         known = device.attribute("HANDLE_TYPE_FABRIC_SUPPORTED")
@@ -169,7 +163,7 @@ def _location(device: CudaDevice) -> Any:
 
 
 def _whole(device: CudaDevice, size: int, properties: Any) -> int:
-    """Returns `size` rounded up to the driver's granularity, in bytes."""
+    """Rounds `size` up to the driver's granularity, in bytes."""
     least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     step = int(device.call("cuMemGetAllocationGranularity", properties, least))
     return -(-size // step) * step

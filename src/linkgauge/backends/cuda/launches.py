@@ -24,9 +24,8 @@ _NANO = 1e-9
 
 
 class Marks:
-    """Words in device memory, freed by `made`, in nanoseconds of the device's clock. The gate
-    records its opening at `opened`. The kernel counts its steps at `steps`, and then records its
-    start and the end of each batch."""
+    """Words in device memory, in ns of its clock: when the gate opened, the count of steps, the
+    kernel's start, and the end of each batch. `made` frees them."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -35,12 +34,10 @@ class Marks:
         self.batches = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
-        """Sets all words to 0, in order with other work on the stream."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """The start and the batches' ends, in seconds since the gate opened. The kernel has
-        ended."""
+        """Returns the start and the batches' ends, in seconds since the gate opened."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -62,20 +59,16 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 class Span(NamedTuple):
-    """The bytes of a copy: the addresses of its ends, and the size."""
-
     destination: int
     source: int
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """Returns at most `count` parts, about equal, that begin at aligned offsets. None is
-        empty."""
+        """Returns at most `count` parts, about equal and not empty, at multiples of ALIGNMENT."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 
     def cut(self, length: int) -> list[Span]:
-        """Parts of `length` bytes; the last may be shorter."""
         return [
             Span(self.destination + at, self.source + at, min(length, self.size - at))
             for at in range(0, self.size, length)
@@ -89,9 +82,8 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Addresses must be multiples of 16. The kernel records its progress in `marks`. Raises
-    InputError if settings of a bulk copy are too large, and Unsupported for a bulk copy both ways
-    or before compute capability 9.0."""
+    """Addresses are multiples of 16. `marks` gets the progress. Raises InputError if a bulk copy's
+    settings are too large, Unsupported for one both ways or before compute capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -114,8 +106,7 @@ def copy_launch(
 def plain_shape(
     device: CudaDevice, size: int, settings: CopySettings
 ) -> tuple[tuple[int, int], dict[str, int]]:
-    """The grid and the macros of a plain kernel over `size` bytes. If they are too few for all
-    multiprocessors, fewer accesses in flight cost less than idle multiprocessors."""
+    """Small sizes shrink `unroll`: fewer accesses in flight cost less than idle multiprocessors."""
     blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
@@ -156,8 +147,7 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def pattern_launch(
     device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns the kernel `fill`, which writes a pattern whose bits `word` inverts, or `compare`,
-    which stores the offset of the first wrong byte at the address `word`."""
+    """`fill` writes a pattern, xor `word`; `compare` stores the first wrong offset at `word`."""
     arguments = (address, size, seed % _WORDS, c_int(pattern), word)
     return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
@@ -170,9 +160,8 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """One launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel. Each follows
-    `accesses` pointers in a ring of `count`, from where the previous one ended. Raises Unsupported
-    for the bulk copy unit before compute capability 9.0."""
+    """One launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel, from where the
+    previous one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"

@@ -1,5 +1,4 @@
-"""Puts a load on a link while other operations are timed. The load is a kernel that copies at a
-share of its full rate."""
+"""Loads a link by a kernel at a share of its full rate, while other operations are timed."""
 
 from __future__ import annotations
 
@@ -95,8 +94,6 @@ class KernelLoad:
 
 
 class LoadedGroup:
-    """A group with loads that run from its start to its end."""
-
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
         self.policy = group.policy
@@ -139,7 +136,6 @@ class LoadedGroup:
 
 
 def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Sequence[Copy]) -> Group:
-    """Returns the group together with its loads, or the group alone if there are none."""
     if not loads:
         return group
     with ExitStack() as opened:

@@ -41,8 +41,7 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A number type. `number` and `compute` are its codes in cuBLAS, and `define` its code in
-    kernels/matmul.cu. `capability` is the lowest compute capability with this type."""
+    """`number` and `compute` are codes of cuBLAS, `define` is that of matmul.cu."""
 
     number: int
     compute: int
@@ -59,8 +58,6 @@ _KINDS: dict[object, _Kind] = {
 
 
 class Products:
-    """Matrix products by cuBLAS on all devices of a backend. cuBLAS is loaded when first needed."""
-
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._library: CuBlas | None = None
@@ -97,7 +94,7 @@ class Products:
 
 
 class CudaProductWork:
-    """Matrix products A · B on a device. A loop is one product."""
+    """A loop is one product A · B."""
 
     on_host = False
 
@@ -159,7 +156,6 @@ class CudaProductWork:
         return device_memory(self.device, size, made, about)
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """One thread for each item, up to a maximum."""
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
         defines = {"NUMBER": self._kind.define}

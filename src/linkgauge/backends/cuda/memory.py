@@ -30,8 +30,6 @@ evict pages while kernels wait, the device can hang."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """The fabric handle of a buffer. `start` and `bytes` are those of the allocation."""
-
     handle: bytes
     start: int
     bytes: int
@@ -57,7 +55,6 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
     @property
     def host_only(self) -> bool:
-        """Whether kernels cannot reach the memory. Only the host and copy engines can."""
         return self.memory.kind == "pageable"
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -109,8 +106,7 @@ def span_of(copy: Copy) -> Span:
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Memory for use by `home`. `node` is the NUMA node of host memory; `alone` says that there is
-    no other. Raises AllocationError if memory is short, Unsupported if CUDA has no such kind."""
+    """Raises AllocationError if memory is short, Unsupported if CUDA has no such kind."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -129,8 +125,7 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """The native core places it, with huge pages if possible, and the driver pins it unless it is
-    pageable: much faster than an allocation by the driver."""
+    """The native core allocates, the driver pins: much faster than an allocation by the driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)
@@ -146,7 +141,6 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """`mapped` (zero copy) or `wc` (write-combined), on pages near this thread's CPU."""
     enums = home.driver.enums
     if memory.kind not in ("mapped", "wc"):
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
@@ -162,7 +156,7 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """It stays on its NUMA node, and copies use it in place: no page moves while the clock runs."""
+    """Pages stay on their NUMA node, and copies use them in place: none moves while timed."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -180,7 +174,6 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Raises Unsupported if the device never can have so much, AllocationError if not now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -195,7 +188,6 @@ def _check_managed(size: int, home: CudaDevice) -> None:
 
 
 def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
-    """Tells the driver to keep managed pages on the memory's NUMA node, mapped into the device."""
     enums = home.driver.enums
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
     host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA
@@ -217,7 +209,6 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Pages that are first touched in this block lie on the CPUs' NUMA node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

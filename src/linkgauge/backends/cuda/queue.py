@@ -1,5 +1,4 @@
-"""Makes calls of the CUDA driver on a stream, and times them on the host. Also times the calls that
-enqueue copies."""
+"""Times calls of the CUDA driver on the host, and the calls that enqueue copies."""
 
 from __future__ import annotations
 
@@ -35,8 +34,6 @@ def address_of(function: str) -> int:
 
 
 class CudaQueue(Queue):
-    """The first stream of a device, as a queue of calls. `made` closes the calls' resources."""
-
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device, self._made = device, made
         self._stream = device.stream(0)
@@ -108,7 +105,6 @@ class CudaQueue(Queue):
         return launch
 
     def _release(self, call: str, what: Any) -> None:
-        """Releases a resource when all work on the stream has ended."""
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
             self._device.driver.call(call, what)
@@ -125,8 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """How long the host takes for the driver call `named`, which enqueues a copy, and may wait for
-    the device if `may_block`. `made` owns its resources."""
+    """The host's time for the driver call `named`, which may wait for the device if `may_block`."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)
@@ -192,7 +187,6 @@ def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
 
 
 def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
-    """Times cuMemcpyAsync, or cuLaunchKernel for a copy by a kernel."""
     transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
     span = span_of(copy)
     if transfer.engine.kind == "ce":

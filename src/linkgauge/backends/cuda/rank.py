@@ -1,6 +1,5 @@
-"""A rank that measures with its own GPU. Ranks on the same machine reach the GPU's memory by CUDA
-IPC. Ranks in the same NVLink domain use fabric handles. NCCL makes the copies for which both ways
-fail."""
+"""A rank with its own GPU. Other ranks reach its memory by CUDA IPC on one machine, by fabric
+handles in one NVLink domain; else NCCL makes the copies."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """Chosen by the rank's number on its machine. Ranks share GPUs if there are too few."""
+    """The rank's number on its machine chooses the GPU. Ranks share GPUs if there are too few."""
 
     backend: CudaBackend
 
@@ -49,8 +48,6 @@ class GpuOfRank(OfProcess):
 
 
 class CudaRank(GpuOfRank):
-    """Transfers between GPUs of several processes. `hosts` has the host name of each rank."""
-
     def __init__(self, launch: Launch, backend: Backend, hosts: Sequence[str]) -> None:
         super().__init__(launch, backend)
         self._hosts = hosts
@@ -140,7 +137,6 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _concurrent_passages(self, copies: Sequence[Copy]) -> Group:
-        """NCCL carries out those copies that have a token."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
         timed: list[int] = []
@@ -170,7 +166,6 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """Raises Unsupported if the copy is no ping-pong of flags."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]

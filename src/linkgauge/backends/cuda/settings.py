@@ -45,15 +45,12 @@ device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The settings of one copy. The defaults are those of nvbandwidth's kernel.
-
-    In a `plain` kernel, threads access 16 bytes at a time. A `bulk` kernel uses the GPU's bulk copy
-    unit and four chunks of shared memory, of 32 KiB each (compute capability 9.0 and later).
-    Without `blocks`, each multiprocessor has one, of `threads`, a multiple of 64. `unroll` is the
-    number of accesses in flight per thread, or of chunks of a bulk kernel that are being loaded.
-
-    Only in plain kernels, `spread` puts the accesses of a thread a grid's width apart instead of a
-    block's, `in_place` does all loops of a step before the next one, so that caches may serve the
+    """The defaults are those of nvbandwidth's kernel. In a `plain` kernel, threads access 16 bytes
+    at a time. A `bulk` kernel uses the bulk copy unit and four chunks of 32 KiB of shared memory
+    (compute capability 9.0 and later). Without `blocks`, each multiprocessor has one, of `threads`,
+    a multiple of 64. `unroll` counts accesses in flight per thread, or chunks that are being
+    loaded. Only in plain kernels, `spread` puts a thread's accesses a grid's width apart instead of
+    a block's, `in_place` does all loops of a step before the next, so that caches may serve the
     repeats, and `streaming` accesses leave the caches early. A copy engine's transfer is split over
     `streams`."""
 
@@ -97,9 +94,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The user's settings, or else those in `tuned`, or else the defaults. If the user sets the
-    shape of a kernel, no tuned values are used. Copies both ways use the plain kernel: the bulk
-    kernel copies one way."""
+    """The user's settings come first, then those in `tuned`, then defaults. A kernel that the user
+    shapes is not tuned. Copies both ways use the plain kernel: the bulk kernel copies one way."""
     given, default = {"streams": engines.streams}, defaults(transfer, operation)
     base = tuned.get(key(transfer, operation), default)
     if transfer.engine.kind == "sm":
@@ -120,7 +116,7 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """The path under which tuned settings are stored: `sm from-host`, `sm peak-read`."""
+    """Returns the path under which tuned settings are stored: `sm from-host`, `sm peak-read`."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -130,7 +126,6 @@ def key(transfer: Transfer, operation: OperationName = "copy") -> str:
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """Settings by path, none if nothing is stored."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 

@@ -41,8 +41,6 @@ _SEED = 7
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A path to tune, given by a transfer and an operation."""
-
     transfer: Transfer
     operation: OperationName = "copy"
 
@@ -52,7 +50,6 @@ class Path(msgspec.Struct, frozen=True):
 
     @property
     def contents(self) -> tuple[Pattern, Pattern]:
-        """Returns two patterns: the source's, and the destination's after the operation."""
         work = ARRAYS.get(self.operation)
         if work is not None and work.computes:
             return Pattern.NUMBERS, RESULTS[work.kind]
@@ -74,13 +71,10 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Finds and stores the best settings for each path of a device; without `peer`, not for peer
-    paths. All candidates run once. Then the best and the defaults take turns, so that drift affects
-    all of them. A candidate that fails or copies wrongly is dropped. Returns the settings that beat
-    the defaults.
-
-    Raises BackendError if the device is dead. Settings that were found before that are still
-    stored."""
+    """Stores the best settings of each path, and returns those that beat the defaults; without
+    `peer`, there are no peer paths. All candidates run once, then the best and the defaults take
+    turns, so that drift affects all. One that fails or copies wrongly is dropped. Raises
+    BackendError if the device is dead; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -91,7 +85,6 @@ def tune(
 
 
 def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
-    """Yields one transfer for each path to tune. Copies in both directions are not among them."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
     host = Memory("host", node)
@@ -110,7 +103,7 @@ def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
 
 
 def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
-    """Yields the settings to try on a path, the defaults first."""
+    """The defaults come first."""
     if path.operation in ARRAYS:
         yield from _of_arrays(path.operation, multiprocessors)
         return
@@ -129,7 +122,6 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
 
 
 def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
-    """A kernel has one block for each part of the arrays, or as many blocks as can run at once."""
     yield ARRAY_DEFAULT
     for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
         settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
@@ -164,8 +156,7 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Settings that are faster than the defaults, or None. The buffers of `copy` are overwritten.
-    Raises BackendError if the device is dead."""
+    """Returns None if the defaults win. Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -184,8 +175,7 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """The defaults, the best candidates, and the two best of each kernel: a single run may be wrong
-    about one candidate, but hardly about two."""
+    """Keeps two of each kernel: one run may be wrong about a candidate, hardly about two."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -195,16 +185,13 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    """One copy that is run with different settings."""
-
     backend: CudaBackend
     path: Path
     copy: Copy
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """The settings with their rate, or None if they fail or copy wrongly. Raises BackendError
-        if the buffers cannot be filled, because the device is dead."""
+        """None if they fail or copy wrongly. Raises BackendError if the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
             size = copy.size * named(self.path.operation).source_arrays
@@ -230,7 +217,6 @@ class _Trial(msgspec.Struct, frozen=True):
         )
 
     def _measured(self, settings: CopySettings) -> tuple[float, int | None]:
-        """Returns the rate in bytes/s. If the operation only reads, also returns the checksum."""
         operation = self.path.operation
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS

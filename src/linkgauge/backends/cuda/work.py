@@ -1,5 +1,4 @@
-"""The work of one transfer on CUDA streams: copies by copy engines or kernels, reads, writes and
-pointer chases."""
+"""The work of one transfer on CUDA streams: copies by copy engines or kernels, reads and writes."""
 
 from __future__ import annotations
 
@@ -33,22 +32,17 @@ Piece = Callable[[Any], object]
 
 
 class Recorder(NamedTuple):
-    """A launch that does all loops and records its progress in `marks`."""
-
     marks: Marks
     enqueue: Enqueue
 
 
 class StreamWork(msgspec.Struct, eq=False):
-    """The work of one transfer on CUDA streams.
-
-    A call of the `kind` `driver` may wait for the device, and a loop of the kind `graph` does not
-    fit into a queue. `entries` are those of the driver's queues for each loop, over all `streams`,
-    and further ones. `warm_up` loops come before the start event. A sample has at least
-    `least_loops`. `checksum` returns the xor of all words that ended work has read, or None if it
-    does not only read. `close` frees resources, but not kernels, which belong to the device.
-    `recorder` does the same work and records its progress. `settle` belongs to a copy that disturbs
-    the measured one (see `interference`)."""
+    """A `driver` call may wait for the device, and a `graph` loop does not fit into a queue.
+    `entries` are queue entries of each loop, over all `streams`, and further ones. `warm_up` loops
+    come before the start event. `checksum` returns the xor of all words read, or None if work does
+    not only read. `close` frees resources, but not kernels, which belong to the device. `recorder`
+    does the same work and records its progress. `settle` is for a copy that disturbs the measured
+    one (see `interference`)."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -63,13 +57,11 @@ class StreamWork(msgspec.Struct, eq=False):
     settle: Callable[[int, float, float], float | None] | None = None
 
     def operations(self, loops: int) -> int:
-        """Returns how many entries of the driver's queues these loops take, over all streams."""
         each, further = self.entries
         return each * loops + further
 
 
 def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) -> StreamWork:
-    """Returns a copy by copy engines. The bytes are split evenly over streams."""
     parts, call = span.slices(streams), device.driver.call
     flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
     joins: list[Any] = []
@@ -106,7 +98,7 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
-    """A copy's parts by a copy engine or, with `settings`, by a kernel."""
+    """Copies by a copy engine or, with `settings`, by a kernel."""
     parts = span.slices(span.size // PIECE)
     if settings is None:
         return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
@@ -114,7 +106,7 @@ def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = Non
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Parts one after another, without a warm-up, as in nvbandwidth."""
+    """The parts run one after another, without a warm-up, as in nvbandwidth."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
@@ -125,15 +117,14 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Through the host, without a warm-up, as in p2pBandwidthLatencyTest. `ends` are the arguments
-    of cuMemcpyPeerAsync, without the stream."""
+    """Copies through the host, as p2pBandwidthLatencyTest, by cuMemcpyPeerAsync with `ends`."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Outlasts the measured copy. Only a share of the loops is enqueued, to save time."""
+    """It outlasts the measured copy. Only a share of the loops is enqueued, to save time."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -145,9 +136,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
         enqueued += count
 
     def settle(loops: int, seconds: float, measured: float) -> float | None:
-        """Returns the seconds that all loops would take, computed from the loops that ran. Returns
-        None if the measured copy ran longer, because the sample then does not count. Also sets
-        `share` for the next sample."""
+        """Returns None, so that the sample does not count, if the measured copy ran longer."""
         nonlocal enqueued, share
         whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
         if seconds < measured and share < 1:
@@ -162,8 +151,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """With `in_kernel`, one launch does all loops; otherwise each is a launch. `word` is the
-    address of the checksum of a kernel that only reads."""
+    """`in_kernel`: one launch does all loops. `word`: the address of a checksum."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -191,14 +179,13 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """1 between devices, where a first copy is slower; 0 with the host: without effect."""
+    """Returns by default 1 between devices, where a first copy is slower, and 0 with the host."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
 def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """Returns the work for a copy between two memories."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
             return interference(device, parts_of(device, span))
@@ -240,8 +227,7 @@ _LANES = 32
 
 
 def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
-    """One block for each stream. Addresses must be multiples of 16. A warp accesses
-    `pieces.payload` bytes at once: 128, 256 or 512."""
+    """Addresses are multiples of 16. A warp accesses 128, 256 or 512 bytes at once."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (*span, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}

@@ -55,15 +55,12 @@ _TAG = 1
 
 
 class NamedCall(NamedTuple):
-    """A C call, with the name of its function."""
-
     name: str
     call: Call
 
 
 class GroupPlace(NamedTuple):
-    """A rank's number among the `ranks` of its group, and the addresses of its buffers. In place,
-    the rank sends from the receive buffer."""
+    """`send` and `receive` are addresses. In place, the rank sends from the receive buffer."""
 
     rank: int
     ranks: int
@@ -72,14 +69,11 @@ class GroupPlace(NamedTuple):
 
 
 def barrier(mpi: Any, comm: Any) -> NamedCall:
-    """Returns the call of a barrier for all ranks of a communicator."""
     name = "MPI_Barrier"
     return NamedCall(name, (address_of(library(mpi), name), (mpi._handleof(comm),)))  # noqa: SLF001
 
 
 class Calls:
-    """The calls of one collective, and the memory that the calls use."""
-
     def __init__(
         self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: GroupPlace
     ) -> None:
@@ -96,7 +90,6 @@ class Calls:
         self._held = ctypes.create_string_buffer(_REQUEST + _STATUS)
 
     def once(self) -> tuple[NamedCall, ...]:
-        """Returns the calls for one iteration of the collective."""
         match self._work.collective:
             case "broadcast":
                 return tuple(self._broadcast())
@@ -109,27 +102,23 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """Returns the address of the data that this rank receives. In place, this is the rank's
-        share of the buffer. MPI_Reduce_scatter_block is an exception: it writes to the
-        beginning."""
+        """Returns the address of the data received: in place, this rank's share, but
+        MPI_Reduce_scatter_block writes to the beginning."""
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
         return self._share(self._counts.receive_step)
 
     @property
     def given(self) -> int:
-        """Returns the address of the data that this rank sends."""
         return self._share(self._counts.send_step) if self._work.in_place else self._at.send
 
     def _share(self, step: int) -> int:
-        """Returns the address of this rank's share in the receive buffer."""
         return self._at.receive + self._at.rank * step * self._work.number.bytes
 
     def _call(self, name: str, *arguments: int) -> NamedCall:
         return NamedCall(name, (address_of(self._functions, name), arguments))
 
     def _ends(self, name: CollectiveName) -> tuple[int, ...]:
-        """Returns the arguments of a collective up to the communicator."""
         count, one, root = self._counts.count, self._type, self._root
         send, receive = self.given, self._at.receive
         if self._work.in_place:
@@ -145,9 +134,7 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """Returns the send address and the receive address for a collective in place. One address
-        is MPI_IN_PLACE on the ranks for which MPI requires this. The value 0 stands for a buffer
-        that this rank does not use."""
+        """One is MPI_IN_PLACE on ranks where MPI requires it, and 0 an unused buffer."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -156,8 +143,7 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """Returns the calls of a broadcast. MPI uses only one buffer, so a root with two buffers
-        first copies its data to the receive buffer."""
+        """MPI uses one buffer: a root with two first copies its data to the receive buffer."""
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:
@@ -177,8 +163,6 @@ class Calls:
         yield self._call("MPI_Sendrecv_replace", *replaced)
 
     def _hypercube(self) -> Iterator[NamedCall]:
-        """Returns the calls of a hypercube. For each bit, ranks whose numbers differ in this bit
-        exchange all data that they have."""
         at, count = self._at, self._counts.count
         size = count * self._work.number.bytes
         if not self._work.in_place:
@@ -192,15 +176,14 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """Returns the call of a copy within this rank. It is as fast as memmove."""
+        """MPI_Allgather of this rank alone is as fast as memmove."""
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 
     def _exchange(
         self, sent: int, count: int, to: int, received: int, source: int
     ) -> Iterator[NamedCall]:
-        """Returns the calls of an exchange with another rank. MPI_Sendrecv has too many arguments
-        for the native core."""
+        """MPI_Sendrecv has too many arguments for the native core."""
         request = ctypes.addressof(self._held)
         begun = received, count, self._type, source, _TAG, self._comm, request
         yield self._call("MPI_Irecv", *begun)
@@ -209,8 +192,7 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide in the same
-    way, so that no rank waits for one that has refused. `ranks` is the number of all ranks."""
+    """Raises Unsupported. All ranks decide the same, so that none waits for one that refused."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

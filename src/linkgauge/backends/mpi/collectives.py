@@ -1,7 +1,5 @@
-"""One rank's part of collectives between host memories, by MPI.
-
-A loop in native code calls MPI's C functions. All ranks start together after a barrier
-(MPI_Barrier). Each rank measures the time until its own calls have returned."""
+"""One rank's part of collectives by MPI, whose C functions a native loop calls. All ranks start
+after MPI_Barrier, and each measures until its own calls have returned."""
 
 from __future__ import annotations
 
@@ -30,27 +28,24 @@ _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 
 
 class Communicators:
-    """MPI's communicators for some of the ranks, or for broadcasts. All ranks of a communicator
-    create it together. Communicators are kept until the end."""
+    """All ranks of a communicator create it together. It is kept until the end."""
 
     def __init__(self, mpi: Any) -> None:
         self.mpi, self.world = mpi, mpi.COMM_WORLD
         self._made: dict[object, Any] = {}
 
     def of_colors(self, colors: tuple[int, ...]) -> Any:
-        """Returns the communicator of this rank's group. `colors` has a number for each rank; ranks
-        with the same number are a group. All ranks must call this method."""
+        """Ranks with the same number in `colors` are a group. All ranks must call this method."""
         size, rank = self.world.size, self.world.rank
         if len(colors) != size:
             raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
         return self._once("MPI_Comm_split", colors, lambda: self.world.Split(colors[rank], rank))
 
     def of_root(self, root: int) -> Any:
-        """Returns a communicator of all ranks for broadcasts by rank `root`."""
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """Returns the communicator of these ranks, which share a window of memory."""
+        """The ranks share a window of memory."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(
@@ -72,8 +67,7 @@ class Communicators:
 
 
 class MpiCollective(CollectiveGroup):
-    """This rank's part of a collective. `copies` has one transfer for each rank. If MPI cannot
-    carry out the collective, raises Unsupported on all ranks."""
+    """`copies` has one transfer for each rank. Raises Unsupported on all ranks."""
 
     most_loops = _MOST_LOOPS
 
@@ -108,7 +102,6 @@ class MpiCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on the collective for the user."""
         said = [f"between host memories, by {FUNCTIONS[self._work.collective]}"]
         if self._work.blocking:
             said.append("MPI_Barrier follows each iteration, and is part of its time")
@@ -121,15 +114,13 @@ class MpiCollective(CollectiveGroup):
         return tuple(said)
 
     def wait(self) -> Timing:
-        """Carries out all loops. They begin after a barrier of all ranks."""
         loops = math.prod(self.pass_gate())
         self._make((self._start,))
         seconds = self._make(self._loop, loops)[-1] * _NANO
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations. A barrier of all ranks comes before each
-        iteration. There is none after it, because each rank's own time counts."""
+        """A barrier comes before each iteration only: each rank's own seconds count."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:
@@ -139,8 +130,6 @@ class MpiCollective(CollectiveGroup):
     def _make(
         self, calls: Sequence[NamedCall], count: int = 1, last: Sequence[NamedCall] = ()
     ) -> list[int]:
-        """Makes calls `count` times, and then the calls in `last`. Returns the times as
-        `time_iterations` does, in nanoseconds. Raises BackendError if a call fails."""
         ends, status, failed = _native.time_iterations(
             [one.call for one in calls], count, [one.call for one in last]
         )
@@ -156,7 +145,6 @@ class MpiCollective(CollectiveGroup):
         yield Wrong(count, self._number, first)
 
     def fill(self) -> None:
-        """Fills the receive buffer with wrong data, and the send buffer with this rank's data."""
         counts, work = self._counts, self._work
         received = max(counts.send, counts.receive) if work.in_place else counts.receive
         size, poison = max(received * work.number.bytes, 1), seed_of(_POISON)

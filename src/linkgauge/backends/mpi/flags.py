@@ -1,5 +1,4 @@
-"""Measures flags that bounce between the memories of two hosts. Each side writes into the other's
-memory (MPI_Put, MPI_Win_flush), and polls its own."""
+"""Flags between two hosts: a side writes the other's (MPI_Put, MPI_Win_flush), polls its own."""
 
 from __future__ import annotations
 
@@ -22,9 +21,8 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One side of a ping-pong of flags. `mine` is the address of this side's flag. `theirs` is the
-    other side's rank, and the place of its flag in the window. The side that `begins` measures each
-    round trip."""
+    """`mine` is the address of this side's flag, `theirs` the other side's rank and the place of
+    its flag in the window. The side that `begins` measures each round trip."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
@@ -54,12 +52,11 @@ class FlagSide(IteratedGroup):
         super().__init__(calls, 2, error_of)
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Sets this side's flag to 0. The first value that bounces is 1."""
         super().arm(loops, batches)
         self._mine.value = 0
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Waits until all loops are done. Raises TookTooLong if the other side does not answer."""
+        """Raises TookTooLong if the other side does not answer."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

@@ -22,9 +22,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """One rank's part in the copies of a measured cell. `rank` is the rank's number. `comms` has a
-    communicator for each rank that broadcasts. If `comms` is empty, the copies are no
-    broadcasts."""
+    """`comms` has a communicator for each rank that broadcasts, and none for copies."""
 
     policy = POLICY
 
@@ -38,8 +36,7 @@ class MpiGroup(Gated):
         self._began = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Prepares this rank's messages. For one-sided copies, these only report that a copy has
-        ended."""
+        """For one-sided copies, messages only report that a copy has ended."""
         super().arm(loops, batches)
         part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * batches, self._memory)
         if self.from_one:
@@ -63,8 +60,6 @@ class MpiGroup(Gated):
         return Timing(seconds, max(seconds, default=0.0))
 
     def _one_sided(self, loops: int) -> dict[int, float]:
-        """Carries out this rank's one-sided copies. Returns the time at which each copy ended, by
-        its index."""
         ends: dict[int, float] = {}
         for place, copy in enumerate(self._copies):
             transfer = copy.transfer
@@ -85,7 +80,6 @@ class MpiGroup(Gated):
         return ends
 
     def _memory(self, buffer: Buffer | None, size: int) -> list[Any]:
-        """Returns the first `size` bytes of a buffer, in the form that mpi4py accepts."""
         return [self._mpi.memory.fromaddress(address_in(buffer), size), self._mpi.BYTE]
 
 

@@ -1,10 +1,8 @@
-"""Backend `mpi`: MPI moves bytes between the host memories of several ranks.
-
-The engine `rma` is one-sided access to a window of the other rank's memory. The owner of the engine
-writes (MPI_Put) or reads (MPI_Get), and flushes. The engine `msg` sends messages (MPI_Isend,
-MPI_Irecv). If the destination owns it, the source sends on request. If the source owns it, the
-destination acknowledges the last message. A broadcast is MPI's own. The owner of the engine
-measures the time from before the first call until all bytes have arrived."""
+"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. `rma` is one-sided
+access to a window of the other rank's memory: the engine's owner writes (MPI_Put) or reads
+(MPI_Get), and flushes. `msg` sends messages (MPI_Isend, MPI_Irecv): if the destination owns it, on
+request; if the source owns it, the destination acknowledges the last. A broadcast is MPI's own. The
+owner measures from before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -46,9 +44,8 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class Window(NamedTuple):
-    """A memory window that several ranks share. `sizes` has the bytes of each rank's part, and
-    `base` is the address of this rank's part. `repetition` is the number of the repetitions that
-    use it."""
+    """`sizes` are the bytes of each rank's part, `base` is the address of this rank's part, and
+    `repetition` the number of the repetitions that use the window."""
 
     handle: Any
     sizes: Mapping[int, int]
@@ -56,7 +53,6 @@ class Window(NamedTuple):
     repetition: int
 
     def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
-        """Whether the window has room for parts of these sizes, in a repetition of this number."""
         return repetition == self.repetition and all(
             self.sizes[rank] >= sizes[rank] for rank in sizes
         )
@@ -68,9 +64,8 @@ class Window(NamedTuple):
 
 
 class WindowPart(ByThreads):
-    """A buffer in a memory window that several ranks share. `target` is the rank whose memory has
-    the buffer, and `offset` is the buffer's place in that memory. On the target, `base` is the
-    address of the rank's part of the window; on other ranks, `base` is None."""
+    """The buffer is at `offset` in the memory of the rank `target`. On the target, `base` is the
+    address of its part of the window; elsewhere None."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -91,8 +86,7 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the buffer's address. Before and after, the private and the public copy of the
-        window are made equal (MPI 4.1, 12.4: memory models)."""
+        """Before and after use, the window's two copies are made equal (MPI 4.1, 12.4)."""
         self._sync()
         yield self.address
         self._sync()
@@ -102,12 +96,11 @@ class WindowPart(ByThreads):
             self.window.Sync()
 
     def free(self) -> None:
-        """Does nothing. All ranks free the window together later."""
+        """All ranks free the window together later."""
 
 
 class MpiRank(HostRank, RankBackend):
-    """This process and its host memory. MPI may move other ranks' bytes only while this process
-    calls MPI (MPI 4.1, 2.9: progress)."""
+    """MPI may move other ranks' bytes only while this process calls MPI (MPI 4.1, 2.9)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -163,8 +156,7 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer. Only one-sided accesses
-        need a buffer in a window."""
+        """Only one-sided accesses need a buffer in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
@@ -173,10 +165,10 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Allocates several buffers in one window. This takes no longer than a window for one
-        buffer. Repetitions of the same number use the window of these ranks again, and further
-        repetitions get a new one, because the speed of memory partly depends on its addresses. It
-        has room for all that these ranks needed before, so that each pass allocates it once."""
+        """A window for all buffers takes no longer than for one. Repetitions of the same number use
+        the window of these ranks again, others get a new one: the speed of memory partly depends on
+        addresses. It has room for all that these ranks needed before, so that each pass allocates
+        it once."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -200,8 +192,7 @@ class MpiRank(HostRank, RankBackend):
     def _allocate(
         self, sizes: Mapping[int, int], ranks: tuple[int, ...], repetition: int
     ) -> Window:
-        """Allocates a window, and touches this rank's part. The window is kept if all of its ranks
-        have room for their parts."""
+        """Keeps the window if all of its ranks have room for their parts."""
         size = sizes[self.rank]
         here = self.home if size else f"ranks {ranks}"
         with mpi_errors(f"allocate {approximate_size(size or sum(sizes.values()))} of {here}"):
@@ -252,20 +243,18 @@ class MpiRank(HostRank, RankBackend):
         return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
-        """Frees windows and communicators together with all other ranks."""
         for ranks in sorted(self._kept):  # in the same order everywhere
             self._kept.pop(ranks).free()
         self._comms.close()
 
 
 def _room() -> float:
-    """Returns the bytes that the windows of this machine's ranks may keep. MPI allocates them in
-    shared memory, which may be smaller than the memory."""
+    """Bytes that windows may keep. MPI's shared memory may be smaller than the memory."""
     shared = Path("/dev/shm")  # noqa: S108
     free = shutil.disk_usage(shared).free if shared.is_dir() else math.inf
     return min(read_host().memory_available or 0, free) * WINDOW_SHARE
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:
-    """Opens the backend of this rank. Raises InputError if there is no MPI."""
+    """Raises InputError if there is no MPI."""
     return MpiRank(launch, world(launch))

@@ -1,5 +1,4 @@
-"""Streams of MPI messages that run at the same time in one process. A stream has a few messages
-under way at any moment."""
+"""Concurrent streams of MPI messages in one process, each with a few messages under way."""
 
 from __future__ import annotations
 
@@ -24,12 +23,6 @@ Step = tuple[int, Callable[[], Any]]
 
 
 class StreamPart(NamedTuple):
-    """This rank's part of a group of copies.
-
-    `comm` is MPI's communicator.
-    `loops` is the number of loops of each copy.
-    `memory` returns the bytes of a buffer."""
-
     comm: Any
     rank: int
     loops: int
@@ -37,8 +30,7 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """A stream of messages that is sent in steps. `timed` are the indices of the copies that end
-    with the stream."""
+    """Sends messages in steps. `timed` are the indices of copies that end with the stream."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -53,7 +45,6 @@ class StepStream:
             self._left, self._begin = self._steps.pop(0)
 
     def more(self) -> list[Any]:
-        """Starts as many messages as are allowed at once, and returns their requests."""
         begun = []
         while self._left and self._under_way < WINDOW:
             begun.append(self._begin())
@@ -62,8 +53,7 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """Counts a message that has ended. The next step begins when all messages of a step have
-        ended."""
+        """The next step begins when all messages of a step have ended."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -74,8 +64,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Runs all streams to their end. Returns the time at which each timed copy ended, by its
-    index."""
+    """Returns the monotonic time at which each timed copy ended, by its index."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -99,9 +88,8 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns this rank's stream for a copy, or None if it takes no part. For a one-sided copy, the
-    stream has one message, which reports the end. The target waits for it, so that MPI can work
-    there."""
+    """Returns None if this rank takes no part. A one-sided copy's only message reports its end: the
+    target waits for it, so that MPI can work there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -126,9 +114,8 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """Returns a stream for each rank that broadcasts. All ranks take part in each stream. Each
-    stream has a communicator of its own, because the order of calls on one communicator must be the
-    same on all ranks."""
+    """Each rank that broadcasts has a stream and a communicator: the order of calls on one
+    communicator must be the same on all ranks."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

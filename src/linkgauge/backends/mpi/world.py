@@ -24,9 +24,8 @@ wait. By default they spin, so that a rank on the same CPU has to wait for the e
 
 @cache
 def world(launch: Launch) -> Any:
-    """Initializes MPI together with all other ranks, and returns mpi4py's module. Ranks that share
-    CPUs give way to each other while they wait. Only this thread may then use MPI. Raises
-    InputError if there is no MPI, and BackendError if MPI disagrees with the launcher."""
+    """Initializes MPI with all other ranks; only this thread may use it. Ranks that share CPUs give
+    way. Raises InputError without MPI, BackendError if MPI disagrees with the launcher."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
     if ranks_per_cpu(launch) > 1:
@@ -59,19 +58,17 @@ mpi_errors = partial(errors_of, "mpi4py")
 
 
 def leave(launch: Launch) -> None:
-    """Ends MPI together with all other ranks, if it was initialized. Raises BackendError."""
+    """Acts only if MPI was initialized, together with all other ranks. Raises BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 
 
 def library(mpi: Any) -> ctypes.CDLL:
-    """Returns MPI's C library, opened by ctypes."""
     return ctypes.CDLL(mpi.__file__)
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls a C function of MPI. Other threads can run meanwhile. mpi4py does not allow this for
-    functions that wait for other ranks. Raises BackendError."""
+    """Other threads run meanwhile, unlike in mpi4py's calls. Raises BackendError."""
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

@@ -1,5 +1,4 @@
-"""Backend `opencl`: all devices with an OpenCL runtime, and any CPU by PoCL. The engine `ce` is the
-runtime's own copy command, and `sm` a kernel of kernels/copy.cl."""
+"""Backend `opencl`: `ce` is the runtime's copy command, `sm` a kernel of copy.cl."""
 
 from __future__ import annotations
 
@@ -35,8 +34,6 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class OpenCL(Holding["OpenCLBuffer"]):
-    """`nodes` are the host's NUMA nodes. With `pieces`, transfers are cut into small parts."""
-
     name = "opencl"
     carried = (
         "copy", "chase", "copy-ping-pong", "timed-copy", "launch", "sync", "overlap", *PEAK_NAMES,
@@ -171,7 +168,6 @@ class OpenCL(Holding["OpenCLBuffer"]):
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """If the transfer only reads or only writes, one place is the engine's device."""
     places = tuple(memory.place for memory in transfer.memories)
     return places if len(places) > 1 else (*places, transfer.engine.owner)
 

@@ -1,5 +1,4 @@
-"""Pointer chases by one work-item. The ring of pointers is checked before the chase. After it, the
-last address is compared with the expected one."""
+"""Pointer chases by one work-item. The ring is checked before, the last address after."""
 
 from __future__ import annotations
 
@@ -37,7 +36,6 @@ class Ring(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[Any, ...]:
-        """The ring as the first arguments of its kernels."""
         bits = (self.lines - 1).bit_length()
         seed = self.seed % (1 << 64)
         return np.uint64(self.lines), np.uint64(self.stride), np.uint64(seed), np.uint32(bits)
@@ -54,7 +52,6 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """If the memory fits into the cache of a device that shares the host's memory."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -62,7 +59,6 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Following the ring once warms the caches. Raises BackendError if it misses a line."""
     memory, length = source.for_kernel(), Words(unit)
     unit.run("lay_ring", memory, *ring.words, file=_FILE)
     unit.run("ring_length", memory, *ring.words[:2], length.buffer, file=_FILE, alone=True)
@@ -94,7 +90,6 @@ class ChaseGroup(OpenCLGroup):
         return event
 
     def _right(self) -> Words:
-        """Where the accesses so far must have led, in bytes from the buffer's start."""
         found, place = Words(self._unit), np.uint64(self._hops % self._ring.lines)
         words = place, *self._ring.words, found.buffer
         self._unit.run("line_offset", *words, file=_FILE, alone=True)

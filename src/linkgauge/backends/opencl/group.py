@@ -29,13 +29,10 @@ _QUEUE = 1000
 
 
 class Lane(msgspec.Struct, eq=False):
-    """The commands of one transfer. They have a queue of their own and run in order.
-
-    `commands` are those of each loop.
-    `launch` is a command that does all loops of a batch at once; its first argument is their
-    number. `keeps_events` says that events must be kept while the gate is closed.
-    `sums` has the checksums of a transfer that only reads.
-    `ends` has the event of each batch's last command."""
+    """One transfer's commands, in order on a queue of their own. `commands` are those of each loop;
+    `launch`, called with their number, does all loops of a batch at once. `keeps_events`: events
+    must be kept while the gate is closed. `sums` are the checksums of a transfer that only reads,
+    `ends` the events of each batch's last command."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue
@@ -51,7 +48,7 @@ class Lane(msgspec.Struct, eq=False):
         return 1 if self.launch is not None else loops * len(self.commands)
 
     def arm(self, loops: int, batches: int, gate: cl.UserEvent) -> None:
-        """Enqueues all batches. The first command waits for the gate (start signal)."""
+        """The first command waits for the gate (start signal)."""
         batch: list[Enqueue] = self.commands * loops
         if self.launch is not None:
             batch = [partial(self.launch, loops)]
@@ -75,8 +72,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """A copy, a read, a write, or an operation of STREAM, which writes the pattern `makes`. With
-    `pieces`, a copy is cut into small parts."""
+    """An operation of STREAM writes the pattern `makes`; `pieces` cut a copy into small parts."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -102,7 +98,6 @@ def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Patt
 def _copy(
     queue: cl.CommandQueue, ends: list[OpenCLBuffer], size: int, offset: int, length: int
 ) -> Enqueue:
-    """Copies `length` bytes at `offset` between two buffers of `size` bytes."""
     options: dict[str, Any] = {}
     memories: list[Any] = []
     for name, end in zip(("src_offset", "dst_offset"), ends, strict=True):
@@ -135,10 +130,8 @@ def _kernel(
 
 
 class OpenCLGroup(Gated):
-    """Transfers that start together. The first command of each one waits for the same event.
-
-    The seconds of a transfer are those from the start of its first command to the end of its last.
-    They are measured by the device's profiling events."""
+    """The first command of each transfer waits for the same event. By profiling events of the
+    device, seconds run from the start of the first command to the end of the last."""
 
     policy = SamplingPolicy()
     _gates: Sequence[cl.UserEvent] = ()
@@ -209,7 +202,7 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """About when the gate opened, for each transfer: the earliest start by the same clock."""
+        """Returns about when the gate opened: the earliest start by each transfer's clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
@@ -238,7 +231,7 @@ class OpenCLGroup(Gated):
 
 
 class ComputeKernel:
-    """It computes in registers alone. One launch does the work of all loops."""
+    """Computes in registers alone. One launch does the work of all loops."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self.rounds = 1.0

@@ -30,9 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Allocates for the device's engines of a kind (`ce` or `sm`). `node` is the NUMA node of host
-    memory; `alone` says that there is no other. Raises AllocationError if memory is short,
-    Unsupported if pageable memory cannot be placed."""
+    """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"
@@ -47,17 +45,12 @@ Use = Literal["device", "pageable", "pinned", "shared", "in place"]
 
 
 class OpenCLBuffer(ByThreads):
-    """A buffer that the device `unit` uses. `use` says how.
-
-    `device` is memory of the device, which kernels fill and compare.
-    `pageable` is ordinary host memory that OpenCL does not know, for copy commands.
-    `pinned` is host memory that the driver pins and that stays mapped, for copy commands.
-    `shared` is shared virtual memory: the host and kernels use it at the same address at any time.
-    `in place` is host memory that the device's kernels use in place. It is mapped only while the
-    host uses it, because kernels must not use mapped buffers.
-
-    OpenCL does not report whether its host memory is locked, and its node is certain only if the
-    machine has just one. The CPUs of the node touch the memory first."""
+    """`use` is how the device `unit` uses the buffer. `device`: its own memory, which kernels fill
+    and compare. For copy commands, `pageable`: ordinary host memory that OpenCL does not know, and
+    `pinned`: host memory that the driver pins and keeps mapped. `shared`: shared virtual memory, at
+    one address for host and kernels at any time. `in place`: host memory that kernels use, mapped
+    only while the host uses it. OpenCL does not report whether memory is locked, and its node is
+    certain only if there is one. The CPUs of the node touch the memory first."""
 
     def __init__(
         self,
@@ -194,7 +187,6 @@ class OpenCLBuffer(ByThreads):
         return mirror
 
     def _mirror(self, size: int) -> NodeMemory:
-        """Host memory for all buffers of a device that no kernel can read."""
         if self.unit.spare is None or self.unit.spare.size < size:
             self.unit.free_spare()
             self.unit.spare = NodeMemory(self.memory, size, None, kind=Kind.PAGEABLE)
@@ -234,7 +226,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """An array of 64-bit words in device memory. All words are 0 at first."""
+    """All words are 0 at first."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -255,5 +247,4 @@ class Words:
 
 
 def partial_sums(unit: OpenCLDevice) -> Words:
-    """Returns words for the checksum of a read. Each work-item has one word."""
     return Words(unit, unit.geometry[0][0])

@@ -1,4 +1,4 @@
-"""Calls of the OpenCL library on a command queue. The native core makes these calls repeatedly."""
+"""Calls of the OpenCL library on a command queue, which the native core repeats."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _LIBRARY = re.compile(r"^(?:\S+\s+){5}(/.*libOpenCL[^/\n]*?)(?: \(deleted\))?$",
 
 
 class OpenCLQueue(Queue):
-    """A new OpenCL command queue. It is used only for the calls of this module."""
-
     def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit
         with calling("clCreateCommandQueue"):
@@ -69,7 +67,6 @@ class OpenCLQueue(Queue):
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The library that pyopencl has loaded. Raises Unsupported if it cannot be found."""
     found = _LIBRARY.search(ROOT.text("proc/self/maps") or "")
     if found is None:
         raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")

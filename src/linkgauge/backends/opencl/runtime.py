@@ -1,6 +1,4 @@
-"""Lists OpenCL's platforms and devices, and translates its errors.
-
-This module needs pyopencl, so `opencl.create` imports it only after a check."""
+"""OpenCL's platforms and devices. It needs pyopencl, for which `opencl.create` checks first."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. `allocating` is the size in bytes, if the call allocates."""
+    """`allocating` is the size in bytes, if the call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -44,8 +42,7 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """AllocationError if memory is short, DeviceLost if the device is gone, else BackendError.
-    `said` is the message, with `{}` for the name of the code."""
+    """Returns AllocationError if memory is short, DeviceLost, or else BackendError."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -61,8 +58,7 @@ def status_name(code: int) -> str:
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """`platform` is the number of the device's OpenCL runtime. `fine_grained` says that its kernels
-    can use host memory in place (fine-grained shared virtual memory)."""
+    """`platform` is the runtime's number. `fine_grained`: kernels can use host memory in place."""
 
     device: Device
     platform: int
@@ -101,17 +97,16 @@ class OpenCLDevice:
             return cl.CommandQueue(self.context, self.handle)
 
     def profiled_queue(self) -> cl.CommandQueue:
-        """Returns a new queue whose events have times in nanoseconds."""
+        """Its events have times in nanoseconds."""
         with calling("clCreateCommandQueue"):
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             return cl.CommandQueue(self.context, self.handle, profiling)
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """The numbers of work-items in a launch and in a work-group. On a CPU, a work-item is a
-        loop over one block of memory, eight for each core, so that idle cores can help busy ones.
-        On a GPU, there are up to 16 work-groups of 256 for each compute unit, because many
-        work-items hide latency."""
+        """Returns work-items of a launch and of a work-group. On a CPU, a work-item loops over a
+        block of memory, eight for each core, so that idle cores help. On a GPU, 16 work-groups of
+        up to 256 for each compute unit hide latency."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -120,7 +115,7 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """As `geometry`, for copies in small parts: each stream has one work-group."""
+        """Each stream of small copies has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -128,7 +123,7 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Why kernels do not run: the runtime may have no compiler, or be too old for the CPU."""
+        """A runtime may have no compiler, or be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -139,7 +134,6 @@ class OpenCLDevice:
         return None
 
     def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
-        """A new kernel of kernels/`file`.cl, which can be launched any number of times."""
         program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -147,7 +141,6 @@ class OpenCLDevice:
         return kernel
 
     def run(self, name: str, *arguments: Any, file: str = "copy", alone: bool = False) -> None:
-        """Runs a kernel to its end. `alone` launches a single work-item."""
         kernel = self.kernel(name, *arguments, file=file)
         with calling("clEnqueueNDRangeKernel"):
             cl.enqueue_nd_range_kernel(self.queue, kernel, *(ALONE if alone else self.geometry))
@@ -155,13 +148,13 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the size in bytes: at least 64, also if the device does not report it."""
+        """Returns bytes: at least 64, also if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Returns the bytes of the device's cache, or 0 if the device does not report the size."""
+        """Returns 0 if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
@@ -196,10 +189,8 @@ class OpenCLDevice:
 
 
 class MemoryDomain:
-    """Devices with the same memory. They share an OpenCL context.
-
-    All devices of a platform that use the host's memory are one domain. Any other device is alone
-    in its domain, because in a shared context the runtime might move its buffers."""
+    """Devices that share an OpenCL context: all of a platform that use the host's memory. Others
+    are alone, because in a shared context the runtime might move their buffers."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles
@@ -211,7 +202,7 @@ class MemoryDomain:
 
 
 def discover(root: Root = ROOT) -> tuple[OpenCLDevice, ...]:
-    """Returns all devices of all OpenCL platforms. Raises Unsupported if there is none."""
+    """Raises Unsupported if no platform has a device."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
@@ -279,7 +270,6 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """Returns the address in the form of sysfs, or None if the runtime does not report it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)

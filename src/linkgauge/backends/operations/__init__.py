@@ -1,8 +1,5 @@
-"""Prepares operations for measurement. An operation uses only the primitives of
-`backends.offering`, so it works with any backend. `model.operations.operation` lists the properties
-of operations.
-
-An operation is a function `(on, copies, does) -> Group`. `on` is the backend."""
+"""Prepares operations for any backend, from the primitives of `backends.offering`. An operation is
+a function `(on, copies, does) -> Group`; `on` is the backend."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What host threads alone do: prime numbers by trial division, as in sysbench's cpu test, and the
-first touch of new, zeroed memory."""
+"""Prime numbers by trial division, as in sysbench's cpu test, and first touches of memory."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """Threads that look for prime numbers. A loop is one event for each transfer; an event is a
-    search up to `limit`. All threads take events from the same counter, so they all end at about
-    the same time."""
+    """A loop is one event for each transfer; an event is a search up to `limit`. All threads take
+    events from one counter, so that they end at about the same time."""
 
     policy = SamplingPolicy(seconds=0.25, loops=1)
 
@@ -40,7 +38,7 @@ class PrimesGroup(Gated):
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
-        """Waits until all events are done. Raises BackendError if a thread found wrong primes."""
+        """Raises BackendError if a thread found wrong primes."""
         loops, batches = self.pass_gate()
         events = loops * batches
         before = steal_seconds(ROOT, self._cpus)
@@ -97,8 +95,6 @@ KINDS = ("pageable", "base", "thp", "hugetlb")
 
 
 class Touchable(Protocol):
-    """A buffer whose pages can be given back to Linux."""
-
     size: int
     address: int
 

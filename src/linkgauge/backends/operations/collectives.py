@@ -20,8 +20,6 @@ POISON = 0xA5
 
 
 class RankShare(NamedTuple):
-    """One rank's share of a collective over `ranks`, of `size` bytes."""
-
     work: Collective
     rank: int
     ranks: int
@@ -33,7 +31,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """Returns the offset in bytes of the data to send. Out of place it is 0."""
+        """Returns the offset in bytes of the data to send, 0 out of place."""
         return self._after(self.counts.send_step)
 
     @property
@@ -45,7 +43,7 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """The ranks and places that elements come from; None if nothing is received."""
+        """Returns the ranks and places that elements come from; None if nothing is received."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
@@ -56,7 +54,6 @@ class RankShare(NamedTuple):
             _native.fill_content(*where, content, self.rank, cpus)
 
     def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
-        """The number of wrong elements, and the index of the first one."""
         origin = self.origin
         if origin is None:
             return 0, 0
@@ -67,8 +64,6 @@ class RankShare(NamedTuple):
 
 
 class CollectiveGroup(Gated):
-    """The base class of groups that carry out a collective."""
-
     def __init__(self, work: Collective) -> None:
         self._work = work
         self._seed = 0
@@ -85,7 +80,6 @@ class CollectiveGroup(Gated):
         raise NotImplementedError
 
     def check(self) -> Wrong:
-        """Carries out the collective once with new data, and checks the result of every rank."""
         self._seed += 1
         self.fill()
         self.carry_out(1)

@@ -34,14 +34,12 @@ class Computing(Protocol):
 
 
 def launched(rounds: float, loops: int) -> int:
-    """Returns the number of rounds in a launch that does all loops."""
     return max(1, round(rounds * loops))
 
 
 class OverlapGroup(Gated):
-    """A sample runs `copies` alone, then the kernel (`computing`) alone, and then `together`. The
-    seconds are those of each alone, and the span that of both. `made` owns the groups. The results
-    of a `kernel` are checked."""
+    """A sample runs `copies`, the kernel (`computing`), then both (`together`). Seconds are of each
+    alone, the span of both. `made` owns the groups. A `kernel`'s results are checked."""
 
     def __init__(
         self,
@@ -89,7 +87,6 @@ def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGro
 
 
 def _check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless a kernel comes first, and then copies by the same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
         raise Unsupported(f"{first.transfer}: what computes during copies is a kernel (sm)")
@@ -103,8 +100,7 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """If kernel or copies were much shorter, they could hide little of the other. The fit need not
-    be exact, because samples measure both."""
+    """Makes the kernel about as long as the copies: a shorter one could hide little of them."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

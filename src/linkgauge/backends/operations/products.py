@@ -1,5 +1,4 @@
-"""Matrix products, timed as torch.matmul is usually timed: 10 products to warm up, and then 100 on
-a device."""
+"""Matrix products, timed as torch.matmul usually is: on a device 100, after 10 to warm up."""
 
 from __future__ import annotations
 
@@ -16,8 +15,6 @@ WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 
 
 class ProductBuffers(Protocol):
-    """The matrices A, B and A · B."""
-
     on_host: bool
     """Whether CPUs multiply. Their products are sampled like other benchmarks of the host."""
 
@@ -25,14 +22,11 @@ class ProductBuffers(Protocol):
         """Overwrites the product A · B, so that an old result cannot pass the check."""
 
     def mismatch(self) -> str | None:
-        """A message if the product is wrong. Instead of a second product, random sums of `BLOCK`
-        columns are compared with A times the same sums of B's, in double precision (Freivalds,
-        1977)."""
+        """Returns a message unless random sums of `BLOCK` columns are A times the same sums of B's,
+        in double precision (Freivalds, 1977)."""
 
 
 class ProductGroup:
-    """A group of matrix products. The last product is checked."""
-
     def __init__(self, group: Group, product: ProductBuffers, policy: SamplingPolicy) -> None:
         self._group, self.product, self.policy = group, product, policy
         self.most_loops = group.most_loops

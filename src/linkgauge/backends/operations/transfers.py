@@ -23,7 +23,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of single copies by a copy engine, timed by the device."""
+    """Copies by a copy engine are timed one by one, by the device if it can."""
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
@@ -32,14 +32,13 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A copy engine copies there and back; the host waits for each. Others load the link."""
+    """A copy engine copies there and back; the host waits for each. Other copies load the link."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """The source's side writes a value and waits. The destination's side polls until it sees the
-    value, and writes it back. All other copies load the link."""
+    """The destination's side polls for a value, and writes it back. Others load the link."""
     first, *loads = copies
     check_flags(first)
     return on.concurrent(on.bouncing(first), loads)
@@ -51,14 +50,12 @@ def ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """How long the host takes to enqueue copies, which wait at a gate (start signal) meanwhile."""
     check_alone(copies)
     return on.enqueuing(copies[0])
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Latencies of giving work to the first copy's device, from before the first call until the
-    host knows that the work is done. All other copies load the link."""
+    """Times from the first call until the host knows the end. Other copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)
@@ -77,7 +74,6 @@ def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def arrays(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Raises Unsupported if the transfers do not have the arrays that the operation needs."""
     for copy in copies:
         if on.has_own_arrays:
             _check_own(on.name, copy, does)

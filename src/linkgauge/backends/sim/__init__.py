@@ -1,9 +1,5 @@
-"""Backend `sim`: a simulated machine, on which transfers take simulated time.
-
-Bytes really move. Transfers slow each other down where they share links. Faults can be scheduled,
-so that runs can be tested without faulty hardware. docs/simulation.md lists what is simulated and
-what is not. The code that measures is loaded when first used, because some processes only read the
-machine's description."""
+"""Backend `sim`: a simulated machine (docs/simulation.md). Bytes really move, in simulated time;
+transfers share links, and faults can be scheduled. Code that measures is loaded when first used."""
 
 from __future__ import annotations
 

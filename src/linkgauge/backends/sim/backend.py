@@ -56,17 +56,13 @@ _Motion = tuple[tuple[Movement, ...], list[Noise]]
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """Returns the backend of a simulated machine. `cpus` limits the usable CPUs; without it, all
-    are usable. `engines` has no effect, because it configures real kernels.
-
-    Raises InputError for an invalid description or fault."""
+    """`cpus` limits the usable CPUs. `engines` configures real kernels, and has no effect. Raises
+    InputError for an invalid description or fault."""
     parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
     return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
-    """The memories, host threads and devices of a simulated machine, during measurements."""
-
     name = refusals.SPACE
     collects = True
     carried = (
@@ -214,7 +210,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return known
 
     def returning(self, copy: Copy) -> SimGroup:
-        """Returns a group of round trips. The copy back takes as long as the copy there."""
         group = self.moving([copy], named("copy-ping-pong"))
         group.policy = single_iterations(1)
         return group
@@ -222,8 +217,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns None for the kernel, and three groups: a kernel alone, the copies alone, and both
-        together. The kernel takes as long as the copies and uses no links."""
+        """The simulated kernel lasts as long as the copies, and uses no links."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -259,8 +253,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """Returns a group of round trips of a cache line. One way takes half of the memory latency
-        between the two nodes."""
+        """One way takes the latency between the nodes less half of the destination's own."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -268,8 +261,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, seconds, SamplingPolicy(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
-        """Returns a group that enqueues copies. The host's calls take the same time on all
-        links."""
         if copy.transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         call = self._description.host.call
@@ -287,8 +278,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], list[Noise]]:
-        """Returns two values for each copy: its demand on the machine, with the effects of faults,
-        and its noise. Raises Unsupported for a figure that is not known."""
         refusals.check_known(self._description.known, copies, does)
         demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
@@ -297,7 +286,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _sigmas(
         self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
-        """Returns the noise of each copy: that of its kind of path, its links and faults."""
         own = self._description.noise_of(copies, does)
         return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
@@ -324,7 +312,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
-        """Transfers without a number of threads share the node's CPUs evenly."""
         if transfer.engine.kind != "cpu":
             return 0
         engine = self._on_nodes(transfer).engine
@@ -340,8 +327,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
-        """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for
-        cells whose likeness is not looked for."""
+        """Returns None for a cell that a fault may affect, or whose likeness is not looked for."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None
@@ -371,7 +357,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return way_of(transfer, demand, self._resources.capacity)
 
     def forget_ways(self) -> None:
-        """Forgets the ways of transfers, which take much memory on a rack."""
         self._way_of.cache_clear()
 
     def close(self) -> None:

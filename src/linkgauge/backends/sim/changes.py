@@ -1,11 +1,4 @@
-"""Changes parts of a described machine: its accelerators, the fabric between them, their PCIe
-links, or its NUMA nodes. A part gets another number or speed, is removed, or is taken from another
-described machine:
-
-    fabric=none gpus=8 pcie=4x8 nodes=2
-    fabric=dgx-h200-8 gpus=8xH100
-
-docs/what-if.md says what each change does."""
+"""Changes parts of a described machine: `fabric=none gpus=8` (docs/what-if.md)."""
 
 from __future__ import annotations
 
@@ -40,8 +33,6 @@ _Ends = tuple[str, str, str]
 
 
 class _Machine:
-    """A described machine: its YAML `tree`, and its expanded parts."""
-
     def __init__(self, text: str) -> None:
         self.hardware = build(parse_description(text))
         self.tree: _Tree = yaml.safe_load(text)
@@ -49,7 +40,6 @@ class _Machine:
 
     @cached_property
     def cards(self) -> list[_Tree]:
-        """The tree of each accelerator, without what identifies it."""
         return [
             {name: value for name, value in group.items() if name not in _IDENTITY}
             for group in self.tree.get("devices") or ()
@@ -60,8 +50,7 @@ class _Machine:
         return [link for link in self.hardware.links if _part_of(link) == part]
 
     def share(self, link: SimLink, gpus: int) -> None:
-        """Changes the rate of this kind of link, so that the links of a mesh of this many
-        accelerators carry as much as they do now."""
+        """The links of a mesh of `gpus` accelerators then carry as much as they do now."""
         rate = link.rate * (self.gpus - 1) / max(gpus - 1, 1)
         about = self.tree["link_kinds"][link.kind_name]
         self.tree["link_kinds"][link.kind_name] = about | {"rate": f"{rate:.0f} B/s", "count": 1}
@@ -75,8 +64,7 @@ def _part_of(link: SimLink) -> Changeable:
 
 
 def changed(text: str, change: str) -> str:
-    """Returns the YAML of the machine that `text` describes, with a change. Raises InputError for a
-    change that is not possible."""
+    """Raises InputError for a change that is not possible."""
     asked, base = _asked(change), _Machine(text)
     if any(device.group.node for device in base.hardware.devices):
         raise InputError("--change: only a single machine can be changed, not a cluster")
@@ -106,7 +94,6 @@ def changed(text: str, change: str) -> str:
 
 
 def _asked(change: str) -> dict[Changeable, str]:
-    """Returns the value for each part that the change names. Raises InputError."""
     try:
         words = [word.partition("=") for word in shlex.split(change)]
     except ValueError as error:
@@ -140,7 +127,6 @@ def _sources(asked: Mapping[Changeable, str], base: _Machine) -> dict[Changeable
 
 
 def _is_own(part: Changeable, value: str) -> bool:
-    """Whether the value changes the machine's own part, instead of naming another machine."""
     if part == "fabric":
         return value == _NONE
     return value.isdecimal() if part != "pcie" else _PCIE.fullmatch(value) is not None
@@ -156,8 +142,6 @@ def _count(asked: Mapping[Changeable, str], part: Changeable, source: _Machine) 
 
 
 def _up(source: _Machine, part: Changeable, gpus: int) -> Iterator[_Ends]:
-    """Yields the links from accelerators up to switches or the host, and the links above. Several
-    accelerators may share what one had, in order."""
     links = [one for one in source.links(part) if len(_cards(one)) < 2]
     up = grouped((_cards(one)[0], one) for one in links if _cards(one))
     for number in range(gpus if up else 0):
@@ -174,9 +158,8 @@ def _cards(link: SimLink) -> list[int]:
 
 
 def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
-    """Yields the links from accelerator to accelerator. Another number of accelerators continues a
-    ring, a mesh, or meshes of a part of them. In a mesh, an accelerator's links are shared among
-    more or fewer others. Raises InputError if the links have another shape."""
+    """Other numbers continue a ring, a mesh, or meshes of a part. A mesh shares its links among
+    more or fewer others. Raises InputError for another shape."""
     found = {
         (min(of), max(of)): one for one in source.links("fabric") if len(of := _cards(one)) == 2
     }
@@ -210,7 +193,6 @@ def _ring(count: int) -> set[tuple[int, int]]:
 
 
 def _on_nodes(links: Sequence[_Ends], before: int, nodes: int) -> list[_Ends]:
-    """The parts at the host share other nodes evenly, in order."""
     if before == nodes:
         return [*links]
     tops = list(dict.fromkeys(a for _, a, b in links if b.startswith("host:")))

@@ -1,7 +1,5 @@
-"""Reads the YAML description of a simulated machine. docs/simulation.md explains every field.
-
-`A..B` at the end of a name is a range. Rates are bytes/s in one direction. Sizes use powers of two.
-hardware.py expands groups to single devices and links."""
+"""Reads the YAML description of a simulated machine; docs/simulation.md explains every field. Rates
+are bytes/s in one direction, sizes use powers of two. hardware.py expands groups."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shares of reads, which the destination's engine does, and of writes, which the source's
-    does."""
+    """Shares of reads, by the destination's engine, and of writes, by the source's."""
 
     read: Share = Share(1.0)
     write: Share = Share(1.0)
@@ -59,17 +56,15 @@ class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates between devices through a root complex, by the mode of the IOMMU (null: no
-    limit)."""
+    """Highest rates between devices through a root complex, by IOMMU mode (null: no limit)."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move bytes. Of the ways that these allow the fastest is taken. `efficiency`
-    is the share of the links' rate that is reached, `reductions` that of reductions in a switch
-    (null: the same)."""
+    """The fastest of the allowed ways is taken. `efficiency` is the share of the links' rate that
+    is reached, `reductions` that of reductions in a switch (null: the same)."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -78,9 +73,9 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits of an engine; null: no limit. `read` and `write` are over links. `peer_read` and
-    `peer_write` are of engines of other devices in this one's memory, all together. `startup` is
-    the time before a copy moves bytes, also where the other two are null."""
+    """An engine's limits; null: none. `peer_read` and `peer_write` are of all other devices'
+    engines in this one's memory. `startup` is the time before bytes move, unless another startup is
+    given."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -93,10 +88,9 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The properties of all links of a kind. Each direction has the rate `rate` × `count`, of which
-    a payload uses payload ÷ `efficiency`, and of the other payload × `reverse`. `latency` is the
-    round trip that the link adds to an access, `jitter` the relative standard deviation that it
-    adds to a figure."""
+    """Each direction has `rate` × `count`, of which a payload uses payload ÷ `efficiency`, and of
+    the other payload × `reverse`. `latency` is the round trip that the link adds to an access,
+    `jitter` the relative standard deviation that it adds to a figure."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -123,10 +117,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share the links of a node while both use them: both together
-    reach `reads`, `writes` or `mixed` of what they reach alone, by what they do. A device that
-    writes gets the part `write` of that; one that reads, `read` of what it reaches alone, whatever
-    the threads do. The threads get the rest."""
+    """While host threads and a device use a node's links, both together reach `reads`, `writes` or
+    `mixed` of what they reach alone. A device that writes gets the part `write` of that; one that
+    reads, `read` of what it reaches alone, whatever the threads do. The threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -139,16 +132,15 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
-        """Returns the parts of a device and of the threads. The arguments say who writes."""
+        """The arguments say who writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
         own = both * self.write if device else self.read
         return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical NUMA nodes. `rate` counts reads and writes, and `latency` is one access. A byte
-    that threads write to an array takes `writes` of the rate, as they first read it into a
-    cache."""
+    """`rate` counts reads and writes, and `latency` is one access. A byte that threads write to an
+    array takes `writes` of the rate, as they first read it into a cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -163,9 +155,9 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `thread` is the rate of one thread. In `call` a thread hands a copy to a device,
-    and in `wait` it learns that one there or back has ended. Without `gpudirect`, what devices of
-    different hosts exchange goes through the memory of both."""
+    """`thread` is the rate of one thread. In `call` a thread hands over a copy, in `wait` it learns
+    that one there or back has ended. Without `gpudirect`, traffic of devices of different hosts
+    goes through their memory."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -189,10 +181,9 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical devices. `memory_rate` counts reads and writes. `pci` and `uuids` identify each
-    device. PCI addresses are quoted, because YAML would read them as numbers. With `node`, each
-    device belongs to another host, and PCI shows it only where `pci` has its address. Several such
-    groups are rails: the first devices of all groups form a node, and so on."""
+    """`memory_rate` counts reads and writes. PCI addresses are quoted, because YAML would read them
+    as numbers. With `node`, each device belongs to another host, and PCI shows it only where `pci`
+    has its address. Such groups are rails: the first devices of all form a node, and so on."""
 
     count: Count = 1
     model: str
@@ -219,8 +210,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical network adapters, named by a range. A `network` link connects an adapter's first
-    port that has none yet. `mtu` is in bytes."""
+    """A `network` link connects an adapter's first port that has none yet. `mtu` is in bytes."""
 
     name: str
     model: str = ""
@@ -241,8 +231,7 @@ class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical switches, named by a range. With `acs_redirect`, a PCIe switch sends traffic
-    between its devices up to the root complex, which sends it back down."""
+    """With `acs_redirect`, traffic between a PCIe switch's devices turns at the root complex."""
 
     name: str
     kind: SwitchType = "root"
@@ -288,7 +277,6 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     known: tuple[str, ...] | None = None
 
     def noise_of(self, copies: Sequence[Copy], does: Operation) -> Noise:
-        """Returns the noise of a cell with these copies and this operation."""
         transfers, size = [copy.transfer for copy in copies], copies[0].size
         kind = kind_of(transfers, does, size, is_latency=does.is_latency) if self.noises else None
         between = Fraction(math.hypot(self.noise_buffers, self.noise_moments))
@@ -297,7 +285,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 @lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
-    """Reads a description from YAML text. Raises InputError with the place of the error."""
+    """Raises InputError with the place of the error."""
     try:
         tree = encodable(yaml.safe_load(text.replace("_told:", "_reported:")))  # earlier keys
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
@@ -308,7 +296,6 @@ def parse_description(text: str) -> Description:
 
 
 def description_of(tree: object) -> Description:
-    """Converts parsed YAML to a description. Raises InputError with the place of the error."""
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
@@ -318,17 +305,13 @@ def description_of(tree: object) -> Description:
 
 
 def shipped() -> tuple[str, ...]:
-    """Returns the names of the machines that come with linkgauge."""
     files = (resources.files(__package__) / "machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
 
 
 def load(name: str) -> tuple[str, str]:
-    """Returns the name and the YAML text of a machine. `name` is the name of a machine that comes
-    with linkgauge, the path of a file, or a value from which an optional package makes a
-    description.
-
-    Raises InputError if there is no such machine, or if the file cannot be read."""
+    """`name` is a shipped machine's, a file's path, or one that an optional package describes.
+    Raises InputError if there is no such machine, or the file cannot be read."""
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text

@@ -1,5 +1,4 @@
-"""Computes how long a collective takes on a simulated machine. A collective consists of exchanges.
-Each is a copy by a kernel that writes, and shares links with the others."""
+"""How long a collective takes: its exchanges are copies by kernels that write, and share links."""
 
 from __future__ import annotations
 
@@ -20,9 +19,6 @@ from .resources import Demand, Resources
 
 
 class _Stage(NamedTuple):
-    """Exchanges that a group of ranks makes at the same time, with what each demands of the
-    machine. They are repeated `steps` times."""
-
     steps: int
     sent: tuple[tuple[Exchange, Demand], ...]
 
@@ -33,9 +29,8 @@ class _Stage(NamedTuple):
 
 
 class Exchanging:
-    """The exchanges of a collective on a simulated machine. `copies` has one transfer for each
-    rank. The attribute `ranks` has the demand of each rank. Raises Unsupported if two ranks that
-    exchange bytes are not linked."""
+    """`copies` has one transfer for each rank, `ranks` the demand of each. Raises Unsupported if
+    two ranks that exchange bytes are not linked."""
 
     def __init__(
         self,
@@ -56,8 +51,7 @@ class Exchanging:
         self.ranks = tuple(map(self._rank, range(len(copies))))
 
     def _fastest(self, group: Sequence[int]) -> list[_Stage]:
-        """Returns the stages of the way that is fastest on healthy links, as libraries choose it
-        before they know of faults. A rank alone copies between its own buffers."""
+        """Libraries choose the fastest way on healthy links, before they know of faults."""
         if len(group) < 2:
             (rank,) = group
             own = Exchange(rank, rank, 0.0 if self._work.in_place else float(self._size))
@@ -87,8 +81,7 @@ class Exchanging:
         )
 
     def _sent(self, each: Exchange, group: Sequence[int], way: Way) -> tuple[Exchange, Demand]:
-        """Returns an exchange between these ranks, and what it demands of the machine. It reaches a
-        part of the links' rates: the lower it is, the more of each link it needs."""
+        """What reaches a lower part of the links' rates needs more of each link."""
         how = self._exchanges
         part = (how.reductions if way.algorithm == "nvls" else None) or how.efficiency
         source, target = (SWITCH if end == SWITCH else group[end]
@@ -108,8 +101,6 @@ class Exchanging:
         return self._resources.demand(Transfer(one, other, Engine(one, "sm")), 0)
 
     def _rank(self, number: int) -> Demand:
-        """Returns what a rank demands of the machine. Faults of its own device affect the rank. So
-        do faults of the links over which the rank receives."""
         own = self._demand(number, number)
         coming = [demand for each, demand in self._all() if each.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}
@@ -123,12 +114,10 @@ class Exchanging:
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """Returns the demands of all exchanges and all ranks."""
         return (*(demand for _, demand in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """Returns the seconds of one iteration for each rank. Each step takes its startup time and
-        the time to move the bytes. All ranks of a group wait for the slowest."""
+        """A step takes its startup and the time to move bytes. A group waits for its slowest."""
         taken = dict.fromkeys(range(len(self._places)), 0.0)
         for stages in zip_longest(*self._stages):
             present = {at: stage for at, stage in enumerate(stages) if stage is not None}

@@ -31,8 +31,7 @@ _MOST_DRIFT = math.log(1e6)
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """A range of cells, by their numbers in the plan. `last` is included. Without `last`, the range
-    extends to the end of the plan."""
+    """Cells by their numbers in the plan, `last` included; without it, to the plan's end."""
 
     first: int = 0
     last: int | None = None
@@ -41,7 +40,6 @@ class OrdinalRange(msgspec.Struct, frozen=True):
         return self.first <= cell and (self.last is None or cell <= self.last)
 
     def before(self, number: int) -> int:
-        """Returns how many cells of the range have a number below `number`."""
         end = number if self.last is None else min(number, self.last + 1)
         return max(0, end - self.first)
 
@@ -52,8 +50,7 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of a part of the machine, in some cells of the plan. `target` is a device, a host
-    node, a link, or `*` for all parts."""
+    """`target` is a device, a host node, a link, or `*` for all parts."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -62,7 +59,6 @@ class Fault(msgspec.Struct, frozen=True):
     cells: OrdinalRange = OrdinalRange()
 
     def aims_at(self, names: Container[str]) -> bool:
-        """Whether the fault's target is `*` or one of these names."""
         return self.target == ALL or self.target in names
 
     def left(self, cell: int) -> float:
@@ -79,8 +75,6 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Slow(Fault, frozen=True):
-    """A link or a device runs at a fraction `rate` of its full rate."""
-
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0 rate=25%"
 
@@ -91,8 +85,7 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """The rate changes from cell to cell. In each cell it is (1 + `per_cell`) times the rate in the
-    cell before."""
+    """Each cell has (1 + `per_cell`) times the rate of the cell before."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -105,8 +98,6 @@ class Drift(Fault, frozen=True):
 
 
 class Jitter(Fault, frozen=True):
-    """Samples vary more. `sigma` is the additional relative standard deviation."""
-
     meaning = "the samples vary more"
     example = "jitter sim:0 sigma=5%"
 
@@ -114,7 +105,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """Every nth sample of a cell takes `seconds` longer. `every` is n."""
+    """Every `every`-th sample of a cell takes `seconds` longer."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -124,8 +115,7 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """A bit of the result flips. `offset` is the place of its byte. Transfers of fewer bytes are
-    not affected."""
+    """`offset` is the byte's place. Transfers of fewer bytes are not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -135,8 +125,6 @@ class Flip(Fault, frozen=True):
 
 
 class Hot(Fault, frozen=True):
-    """The vendor's library reports a high temperature of the device."""
-
     meaning = "a device reports this temperature"
     example = "hot sim:0 celsius=91 cells=20.."
 
@@ -144,15 +132,11 @@ class Hot(Fault, frozen=True):
 
 
 class Busy(Fault, frozen=True):
-    """Another process works on the device."""
-
     meaning = "a device is reported to be at work for another process"
     example = "busy sim:0 cells=0..9"
 
 
 class Strike(Fault, frozen=True):
-    """A fault that ends a cell at the start of a phase."""
-
     phase: Phase = "measure"
 
     def is_due(self, cell: int, phase: Phase) -> bool:
@@ -160,15 +144,11 @@ class Strike(Fault, frozen=True):
 
 
 class Hang(Strike, frozen=True):
-    """The measuring process hangs."""
-
     meaning = "the call never returns"
     example = "hang sim:0 phase=warm-up cells=0"
 
 
 class Crash(Strike, frozen=True):
-    """A signal kills the measuring process."""
-
     meaning = "the worker process dies of a real signal"
     example = "crash sim:0 signal=KILL cells=0"
 
@@ -187,8 +167,6 @@ class Lost(Strike, frozen=True):
 
 
 class NoMem(Strike, frozen=True):
-    """An allocation fails, although enough memory seemed to be free."""
-
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
 
@@ -205,16 +183,14 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
-    """Returns the lowest fraction of the full rate that a part with these faults has in any of the
-    cells."""
+    """Returns the lowest fraction of the full rate that the faults leave in any of the cells."""
     rates = (math.prod((f.left(cell) for f in faults if cell in f.cells), start=1.0)
              for cell in cells)  # fmt: skip
     return min(rates) if faults else 1.0
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError if the machine does not have the target of a fault. Each fault comes with
-    its text as it was typed."""
+    """A fault comes with its text as typed. Raises InputError if the machine lacks its target."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
@@ -227,8 +203,7 @@ def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of faults, with the same meaning for all kinds. `read` parses a value, and raises
-    InputError if it is wrong."""
+    """It means the same for all kinds. `read` raises InputError for a wrong value."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -257,7 +232,6 @@ def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
 
 
 def _fraction(text: str) -> float:
-    """Reads a fraction. Raises InputError if it is below a millionth, which is as good as 0."""
     _match(r"[0-9.]{1,30}%?", text, "a fraction such as 0.5 or 50%")
     value = parse_fraction(text, "fraction")
     if value < 1e-6:
@@ -338,7 +312,6 @@ def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def parameters(kind: type[Fault]) -> dict[str, str]:
-    """Returns the parameters of a kind of fault: names and default values as texts."""
     return {
         field.encode_name: PARAMETERS[field.encode_name].write(field.default)
         for field in _parameters(kind)
@@ -350,10 +323,7 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 
 
 def parse_fault(text: str) -> Fault:
-    """Reads the text of one `--fault`. Raises NotationError with the position of the first wrong
-    character.
-
-    Use `check_targets` to check whether the machine has the target."""
+    """Raises NotationError with the place of the first wrong character; targets are not checked."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))

@@ -1,8 +1,5 @@
-"""Groups of transfers, and collectives, on a simulated machine. Bytes really move and numbers are
-really computed, but the time is simulated.
-
-Only the first bytes of a buffer are real; they are called its window. A collective computes the
-numbers in the window. Of the other bytes, only flipped bits are recorded."""
+"""Transfers and collectives on a simulated machine: bytes move, numbers are computed, time is
+simulated. Only a buffer's window is real; of other bytes, only flipped bits are recorded."""
 
 from __future__ import annotations
 
@@ -27,9 +24,8 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """Copies on a simulated machine. `movements` and `sigmas` have the progress and the noise of
-    each copy. `stall` returns the delay of a copy in a sample. `makes` is the pattern that
-    an operation on numbers writes."""
+    """`movements` and `sigmas` are each copy's progress and noise, `stall` returns its delay in a
+    sample, `makes` is the pattern that an operation on numbers writes."""
 
     def __init__(
         self,
@@ -81,7 +77,7 @@ class SimGroup(Gated):
 
 
 def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
-    """Moves the bytes of a copy once. Further loops would move the same bytes."""
+    """Further loops would move the same bytes."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return
@@ -106,11 +102,8 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """A collective on a simulated machine.
-
-    `seconds` is the time of an iteration for each rank, and `sigmas` the noise.
-    `stall` returns the delay of a rank, for which all ranks of its group wait.
-    `flip` flips bits in received data, as faults require."""
+    """`seconds` and `sigmas` are each rank's time of an iteration and noise. All ranks of a group
+    wait for the `stall` of one. `flip` flips bits in received data, as faults require."""
 
     def __init__(
         self,
@@ -146,15 +139,13 @@ class SimCollective(CollectiveGroup):
         return Timing(tuple(taken), max(taken), (None,) * len(taken), progress)
 
     def _delays(self, sample: int) -> list[tuple[float, float]]:
-        """Returns the delay of each rank, and the latest of its group, for which it waits."""
         ranks, stall = range(len(self._copies)), self._stall
         own = [stall(rank, sample) if stall is not None else 0.0 for rank in ranks]
         last = {rank: max(own[one] for one in group) for group in self._groups for rank in group}
         return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations for each rank. A rank that is late waits less,
-        so its time is shorter."""
+        """A rank that is late waits less, so its time is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             for rank, (late, last) in enumerate(self._delays(number)):
@@ -182,7 +173,6 @@ class SimCollective(CollectiveGroup):
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
-        """The size of a share is the number of its real bytes."""
         copies = [self._copies[place] for place in group]
         return [
             (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
@@ -206,7 +196,6 @@ def _data(share: RankShare, seed: int) -> bytes:
 
 
 def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
-    """Carries out the collective of one group. Each rank receives the data of the others."""
     each = work.number.bytes
     sent = [
         bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
@@ -248,7 +237,6 @@ def _wrong(copy: Copy, share: RankShare, seed: int, known: _Compared) -> tuple[i
 
 
 def _altered(copy: Copy, share: RankShare) -> list[int]:
-    """Returns the indices of elements with a flipped bit, among the bytes that are not real."""
     each, buffer = share.work.number.bytes, _buffer(copy)
     done = share.counts.receive * each
     all_bytes = share.work.counts(copy.size, share.ranks).receive * each

@@ -34,8 +34,6 @@ _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
 
 
 class NodeUnit(msgspec.Struct, frozen=True):
-    """A NUMA node. `name` is, for example, `host:0`; `cpus` are the numbers of its CPUs."""
-
     name: str
     index: int
     cpus: tuple[int, ...]
@@ -43,9 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. `name` is, for example, `sim:0`. `pci` is the address in the form of sysfs. It is
-    None if the device stands for a whole node, or for a network interface of its `node` on a
-    `rail`."""
+    """`pci` is the address as in sysfs, or None if the device stands for a whole node, or for a
+    network interface of its `node` on a `rail`."""
 
     name: str
     index: int
@@ -57,34 +54,28 @@ class DeviceUnit(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """Returns the names by which a fault can choose this device."""
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
 class AdapterUnit(msgspec.Struct, frozen=True):
-    """A network adapter. `pci` is its address in the form of sysfs."""
-
     name: str
     pci: str
     group: AdapterGroup
 
     @property
     def reported_rate(self) -> float | None:
-        """The rate of a port as it is read, or None if it is only assumed."""
+        """Returns the rate of a port as it is read, or None if it is only assumed."""
         rate = self.group.rate
         return None if rate is None or self.group.assumed else float(rate)
 
 
 class SwitchUnit(msgspec.Struct, frozen=True):
-    """A switch."""
-
     name: str
     group: SwitchGroup
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link between two parts, named `a-b` by default. `common` has the properties of its kind.
-    `rate` is in bytes/s for each direction."""
+    """Named `a-b` by default. `rate` is in bytes/s for each direction."""
 
     kind_name: str
     common: LinkKind
@@ -92,8 +83,6 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True, dict=True):
-    """All parts of a machine that a description has."""
-
     description: Description
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -103,15 +92,12 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the names of all parts that links can join: nodes, devices, adapters and
-        switches."""
         units: tuple[NodeUnit | DeviceUnit | AdapterUnit | SwitchUnit, ...]
         units = (*self.nodes, *self.cards, *self.switches)
         return tuple(unit.name for unit in units)
 
     @property
     def cards(self) -> tuple[DeviceUnit | AdapterUnit, ...]:
-        """Returns the devices and the adapters."""
         return (*self.devices, *self.adapters)
 
     @cached_property
@@ -120,8 +106,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Returns a number for each node and device by name, equal for equal ones. Returns an empty
-        mapping if all nodes are equal, and all devices."""
+        """Equal parts have the same number; empty if nodes, and devices, are all equal."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
@@ -134,7 +119,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
 
 def build(description: Description) -> Hardware:
-    """Expands the groups of a description. Raises InputError with the name of the wrong field."""
+    """Raises InputError with the name of the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
@@ -155,8 +140,7 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Returns the machine with only these CPUs, or with all if `cpus` is empty. Raises InputError
-    for a CPU that the machine does not have."""
+    """Keeps all CPUs if `cpus` is empty. Raises InputError for an unknown CPU."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -170,8 +154,7 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Expands a range of names: `sim:0..2` gives sim:0, sim:1 and sim:2. Another name is returned
-    alone."""
+    """`sim:0..2` gives sim:0, sim:1 and sim:2. Another name is returned alone."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)
@@ -205,7 +188,6 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
 
 
 def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterator[AdapterUnit]:
-    """Yields the adapters. Their addresses that are not described are the first free ones."""
     made_up = (f"0000:{bus:02x}:00.0" for bus in count(_FIRST_BUS))
     free = (pci for pci in made_up if pci not in taken)
     for place, group in enumerate(groups):
@@ -218,7 +200,6 @@ def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterato
 def _stated(
     group: DeviceGroup | AdapterGroup, field: str, many: int, where: str
 ) -> Sequence[str | None]:
-    """Returns what a group states of each of its parts, or None for each."""
     given: tuple[str, ...] | None = getattr(group, field)
     if given is None:
         return (None,) * many

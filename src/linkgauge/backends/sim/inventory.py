@@ -1,7 +1,4 @@
-"""The facts that linkgauge would read on the host of a simulated machine.
-
-Only last-level caches are known. All hosts have huge pages, and no limits on processes. Their CPUs
-were idle until now."""
+"""What linkgauge would read on a simulated machine's host, whose CPUs were idle until now."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ _TICKS = 10**6
 
 
 def host(hardware: Hardware) -> Host:
-    """Returns the names and sizes of the host."""
     about, nodes = hardware.description.host, hardware.nodes
     total = sum(node.group.memory for node in nodes)
     return by_name(
@@ -61,8 +57,7 @@ def host(hardware: Hardware) -> Host:
 
 
 def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
-    """Returns details of the host as the kernel would report them. `in_groups` says that PCI
-    functions are in IOMMU groups."""
+    """Facts are as the kernel would report them. `in_groups`: PCI functions are in IOMMU groups."""
     about, nodes = hardware.description.host, hardware.nodes
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
@@ -103,7 +98,6 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
 
 
 def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
-    """Yields the reasons why facts are missing, in the words of a real machine."""
     if about.architecture not in _ISA:
         yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
@@ -120,7 +114,6 @@ def _command_line(about: HostDescription) -> str:
 
 
 def _free(total: int) -> int:
-    """Returns the free memory in bytes: 15/16 of all memory, in whole KiB."""
     return (total - total // 16) >> 10 << 10
 
 
@@ -150,7 +143,6 @@ _Known = tuple[AssumedFact, str]
 
 
 def assumptions(hardware: Hardware, topology: SimTopology) -> tuple[Assumption, ...]:
-    """Returns the assumed facts, equal ones of several parts together."""
     found = grouped(_each(hardware, topology))
     return tuple(
         Assumption(fact, value, tuple(dict.fromkeys(parts)))
@@ -184,8 +176,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the memories at the ends of a link. A link above a PCIe switch counts for the devices
-    below."""
+    """A link above a PCIe switch counts for the devices below."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

@@ -16,9 +16,8 @@ from .resources import Demand
 
 
 class Way(NamedTuple):
-    """Everything that determines the time of a transfer. `form` is equal for transfers that differ
-    only in names. `names` are the parts and resources that it uses, each once, in the order of
-    their first use. `queue` is the device whose kernels run one after another."""
+    """`form` is equal for transfers that differ only in names. `names` are the parts and resources
+    used, in the order of first use. Kernels of the device `queue` run one after another."""
 
     form: bytes
     names: tuple[Hashable, ...]
@@ -26,8 +25,7 @@ class Way(NamedTuple):
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
-    """Returns the way of a transfer. Its form has numbers instead of names. `capacity` is the limit
-    of each resource in bytes/s."""
+    """The form has numbers instead of names. `capacity` is in bytes/s."""
     number = Numbers()
     form = (
         transfer.engine.kind,
@@ -56,17 +54,16 @@ def _digest(form: Hashable) -> bytes:
 
 
 class Likeness(NamedTuple):
-    """The likeness of a cell. `key` is equal for cells that differ only in names. `order` has the
-    indices of its transfers, in the order in which they correspond to those of equivalent cells."""
+    """`key` is equal for cells that differ only in names. `order` has the indices of transfers, in
+    the order in which they correspond to those of equivalent cells."""
 
     key: Hashable
     order: tuple[int, ...]
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Returns the likeness of transfers that run together. Transfers that share parts with the
-    first come next to it, wherever the cell lists them. If a device has several kernels, they run
-    in the order of the list, and this order stays."""
+    """Transfers that share parts with the first come next to it. A device's several kernels run in
+    the order of the list, which then stays."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
     order = list(range(len(ways)))

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Returns the simulation of a machine that is given by name or file, with a change of its parts
-    (changes.py). Raises InputError for an invalid description, fault or change."""
+    """`change` is as in changes.py. Raises InputError for invalid arguments."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -39,9 +38,7 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Returns the machine of a run's simulation. It is made once for the whole process. Raises
-    InputError for an invalid description or fault, and for a fault of a part that the machine does
-    not have."""
+    """Raises InputError for an invalid description or fault, or an unknown target."""
     parts = built(simulation.description, ())
     if faults := faults_of(simulation):
         typed = (*parts.hardware.description.faults, *simulation.faults)
@@ -51,25 +48,20 @@ def machine_of(simulation: Simulation) -> SimMachine:
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
-    """Returns what a description describes. Large clusters take seconds, so the machine outside of
-    measurements and during measurements share it."""
+    """The last one is kept, because large clusters take seconds."""
     return parts_of(parse_description(text), cpus)
 
 
 def parts_of(description: Description, cpus: Sequence[int] = ()) -> Resources:
-    """Returns what a description describes, with only these CPUs if there are any."""
     return Resources(with_cpus(build(description), cpus))
 
 
 def faults_of(simulation: Simulation) -> list[Fault]:
-    """Returns the faults of a simulation, its description's first. Raises InputError."""
     own = parse_description(simulation.description).faults
     return [parse_fault(one) for one in (*own, *simulation.faults)]
 
 
 class SimMachine:
-    """A simulated machine outside of measurements."""
-
     def __init__(self, parts: Resources, faults: Sequence[Fault] = ()) -> None:
         self._resources = parts
         self._hardware, self._topology = parts.hardware, parts.topology
@@ -79,16 +71,14 @@ class SimMachine:
 
     @property
     def strikes(self) -> tuple[Fault, ...]:
-        """Returns the faults that end a cell, some of them with the measuring process."""
+        """They end a cell, some of them with the measuring process."""
         return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of all parts whose faults affect the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """Returns the names of all parts whose faults affect a cell with these transfers. A
-        collective also uses the links between its ranks."""
+        """A cell adds the links between ranks of a collective to those of its transfers."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -115,5 +105,4 @@ class SimMachine:
 
 @lru_cache(maxsize=1 << 8)
 def _between(node: int, other: int) -> Transfer:
-    """Returns the transfer between two nodes that stands for those between their CPUs."""
     return Transfer(host(node), host(other), Engine(host(node), "cpu", 1))

@@ -1,8 +1,5 @@
-"""Memory of a simulated machine. Only the first bytes of a buffer are real; they are called its
-window.
-
-Of the other bytes, only the last pattern written and the flipped bits are recorded. Copies and
-comparisons are still exact, and large buffers cost nothing."""
+"""Memory of a simulated machine. Only a buffer's first bytes, its window, are real; of the others,
+the last pattern and flipped bits are recorded. Copies and comparisons are still exact."""
 
 from __future__ import annotations
 
@@ -30,16 +27,14 @@ WORDS."""
 
 
 class Tail(NamedTuple):
-    """The content beyond the window, in even and in odd chunks. None means that nothing was
-    written."""
+    """None says that nothing was written to the even or odd chunks beyond the window."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """A buffer of `size` bytes. `room` has the free bytes of each memory, to which `free` gives the
-    buffer's back. Raises AllocationError if too few are left."""
+    """`room` has the free bytes of each memory. Raises AllocationError if too few are left."""
 
     warnings = ()
 
@@ -71,16 +66,13 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes a pattern into the first `size` bytes of the window. If `size` is larger than the
-        window, all bytes beyond the window get the pattern, too."""
+        """If `size` is larger than the window, all bytes beyond it get the pattern."""
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)
             self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs from the pattern, or None if all are
-        right."""
         near = min(size, WINDOW)
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
@@ -94,8 +86,7 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Returns the xor of the window's 64-bit words and a hash of the rest. Equal contents have
-        equal checksums."""
+        """Equal contents have equal checksums: the window's words, xor a hash of the rest."""
         total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
         while words > 1:  # one half upon the other
             words //= 2
@@ -106,7 +97,6 @@ class SimBuffer:
         return total
 
     def flip(self, offset: int, bit: int) -> None:
-        """Flips a bit (0 to 7) of the byte at `offset`, without any error."""
         if offset < WINDOW:
             self.writable()[offset] ^= 1 << bit
             return
@@ -129,7 +119,6 @@ class SimBuffer:
 
 
 def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """Copies `size` bytes."""
     destination.window = _over(source.window, destination.window, size)
     if size > WINDOW:
         destination.tail = source.tail
@@ -137,8 +126,7 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """Carries out a transfer in both directions (`<->`). Odd chunks go to the destination, and even
-    chunks to the source."""
+    """In `<->`, odd chunks go to the destination, even chunks to the source."""
     ways = destination.window, source.window  # of even chunks and of odd chunks
     starts = range(0, min(size, WINDOW), CHUNK)
     both_ways = b"".join(ways[at // CHUNK % 2][at : at + CHUNK] for at in starts)
@@ -152,8 +140,7 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes the result of an operation on numbers. If the source does not hold the numbers of this
-    seed, nothing is written."""
+    """Writes nothing if the source does not hold the numbers of this seed."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 

@@ -14,16 +14,13 @@ from .machine import machine_of
 
 
 class _Met(msgspec.Struct, frozen=True, eq=False):
-    """A cell of the run. `touched` are the names of the parts that its transfers use."""
-
     cell: CellResult
     result: Result
     touched: frozenset[str]
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Yields the faults that had no effect on a simulated run, each with the reason. Yields nothing
-    if the run has not ended, or if an earlier version of linkgauge described the machine."""
+    """Yields nothing if the run has not ended, or if an earlier linkgauge described the machine."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return
@@ -44,8 +41,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether a cell is in the fault's range in any round of the run. `number` is the number of the
-    cell, and `count` the number of all cells."""
+    """In any round of the run. `number` is the cell's, `count` that of all cells."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

@@ -1,8 +1,6 @@
-"""The PCI functions of a simulated machine: the devices, and all bridges above them.
-
-Devices and PCIe switches are below a port. The port belongs to another PCIe switch, a root complex
-or a node, at the other end of a `pcie` link. A device without such a link (NVLink-C2C) is below its
-nearest node. Bus numbers that are not in the description are made up."""
+"""The PCI functions of a simulated machine: devices, and all bridges above them. What has a `pcie`
+link is below a port of the switch, root complex or node at its other end; a device without one
+(NVLink-C2C) is below its nearest node. Bus numbers that are not described are made up."""
 
 from __future__ import annotations
 
@@ -42,9 +40,6 @@ _Unit = DeviceUnit | AdapterUnit | SwitchUnit
 
 
 class _BusSlot(msgspec.Struct, frozen=True):
-    """The place of a device, adapter or switch on its PCI bus. `link` leads towards the host, or is
-    null if it is not PCIe. `inner` is the bus within a switch."""
-
     unit: _Unit
     link: SimLink | None
     node: int
@@ -57,10 +52,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """Returns all PCI functions, sorted by address. `grouped` says whether they are in IOMMU
-    groups.
-
-    Raises InputError if there are not enough bus numbers."""
+    """Functions are sorted by address. Raises InputError if bus numbers run out."""
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
@@ -68,8 +60,6 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    """Returns the facts about PCI that cannot be read, with reasons in the words of a real
-    machine."""
     if not hardware.adapters and all(device.pci is None for device in hardware.devices):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
@@ -93,7 +83,6 @@ class _BusNumbering:
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
-        """Yields all functions. A bridge comes before the functions below it."""
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
@@ -161,7 +150,6 @@ class _BusNumbering:
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
-        """The simulated database of PCI names has only switches and their makers."""
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
@@ -173,7 +161,6 @@ class _BusNumbering:
             yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """Returns None for a switch without devices, and for what PCI does not show."""
         unit = self._units[name]
         if not isinstance(unit, SwitchUnit):
             place = _place(unit)
@@ -207,7 +194,6 @@ class _BusNumbering:
 
 
 def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """Returns the parts directly below each node and switch, with the links to them."""
     joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
@@ -232,8 +218,6 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Returns the names of switches and adapters by vendor and device number. The first word of a
-    name is the maker's. Models whose name is a single word are left out."""
     switches = [one for one in hardware.switches if one.group.kind != "network"]
     units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *switches)
     groups: list[AdapterGroup | SwitchGroup] = [unit.group for unit in units]
@@ -241,7 +225,6 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 
 
 def _place(device: DeviceUnit | AdapterUnit) -> tuple[str, int] | None:
-    """Returns the PCI domain and bus number; None if PCI does not show the part."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

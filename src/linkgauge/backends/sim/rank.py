@@ -17,8 +17,7 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """A rank with a device of the simulated machine. Rank r has device r. Every rank simulates the
-    whole machine with the copies of all ranks, and reports only its own copies."""
+    """Rank r has device r. Each simulates the copies of all ranks, and reports only its own."""
 
     backend: SimBackend
 
@@ -33,7 +32,6 @@ class SimRank(OfProcess):
         super().__init__(rank, backend, devices[rank])
 
     def look(self) -> Inventory:
-        """Returns the inventory of the whole machine after the cells measured so far."""
         return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:

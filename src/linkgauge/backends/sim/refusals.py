@@ -1,8 +1,5 @@
-"""Reasons why a simulated machine refuses a transfer, and figures that it does not know.
-
-A machine that is described from a run knows figures of the kinds that the run measured
-(rooms/describe/fitting.py), and refuses others. A kind is what is done, between which memories,
-and by which kind of engine."""
+"""Why a simulated machine refuses a transfer, or does not know a figure. One described from a run
+(rooms/describe/fitting.py) knows only figures of the kinds that the run measured."""
 
 from __future__ import annotations
 
@@ -28,14 +25,12 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
-    """Returns the reason why the machine cannot carry out a transfer, or None if it can."""
     return refused(_rules(transfer, hardware, topology))
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Returns the reason why an engine cannot reach another device's memory, or None if it can.
-    Also returns None if the driver copies through the host. The transfer must not be refused for
-    another reason."""
+    """Returns None if the engine reaches the other device's memory, or the driver copies through
+    the host. The transfer must not be refused for another reason."""
     other = separate(transfer, topology)
     if other is None:
         return None
@@ -48,8 +43,7 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 
 
 def separate(transfer: Transfer, topology: SimTopology) -> Memory | None:
-    """Returns the device whose memory the transfer's engine cannot reach, or None if there is
-    none."""
+    """Returns the device whose memory the transfer's engine cannot reach."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
     separate = (other for other in others if not topology.reaches(str(owner), str(other)))
@@ -102,15 +96,14 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
 
 
 def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a figure of a kind that is not known. Null: all kinds are."""
+    """Raises Unsupported for a kind that is not known (null: all are)."""
     kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
     if known is not None and kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Names the kind of a figure: `copy of device and host by ce, both ways`. Copies in either
-    direction are of one kind."""
+    """Returns `copy of device and host by ce, both ways`; either direction is the same kind."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

@@ -38,13 +38,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """Everything that determines the time of a transfer.
-
-    `flow` is the use of each shared resource for each byte of payload, and the highest rate in
-    bytes/s. `startup` is the time in seconds before bytes move. `queue` is the device whose kernels
-    run one after another. `touched` are the names of all parts whose faults affect the transfer.
-    `jitter` is the relative standard deviation that links add. `opposed` is the use of resources
-    that counts only while other transfers go the opposite way."""
+    """`flow` has the use of each shared resource for a byte of payload, and the highest rate in
+    bytes/s. `startup` is the time in seconds before bytes move. Kernels of the device `queue` run
+    one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
+    standard deviation that links add. `opposed` counts only while others go the opposite way."""
 
     flow: Flow
     startup: float
@@ -55,15 +52,12 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
-    each resource in bytes/s. `names` are the names of its part, by which faults choose it. `demand`
-    returns what a transfer with so many host threads demands.
-
-    There is one resource for each memory, and for each limit of a device's engines. A link has
-    a resource for each direction, one for both directions together, and one each for reads and
-    writes while both occur. A node has one for traffic between devices. On the links of a node with
-    `turns`, threads and devices share the time. Each pair of their directions has a resource for
-    each side, with the part of the time that each side gets."""
+    """`capacity` is each resource's limit in bytes/s, `names` those of its part, by which faults
+    choose it. `demand` returns what a transfer with so many host threads demands. Resources are
+    each memory and each limit of a device's engines; of a link, each direction, both together, and
+    reads and writes while both occur; of a node, traffic between devices. With `turns`, threads and
+    devices share the time on a node's links: each pair of directions has a resource for each side,
+    with its part of the time."""
 
     def __init__(self, hardware: Hardware) -> None:
         self.hardware, self._host = hardware, hardware.description.host
@@ -155,9 +149,8 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """Splits the use of resources into two parts. The first always counts, and the second only
-        while other transfers go the opposite way. Unlimited resources are left out. Equal uses are
-        one value, because thousands of transfers make the same use of a link."""
+        """Returns what always counts, and what counts only while others go the opposite way. Equal
+        uses are one value: thousands of transfers use a link in one way."""
         known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1] not in _OPPOSITE),
@@ -165,8 +158,7 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands of transfers that run together. Limits that count only beside
-        opposite transfers are added where there are such."""
+        """Adds limits that count only beside opposite transfers, where there are such."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -178,14 +170,12 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of all parts whose faults affect the transfer. They are its memories,
-        the owner of its engine, and the links on its route with their ends."""
+        """Returns its memories, the engine's owner, and the links on its route with their ends."""
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """Returns the demand of a transfer with what its operation adds. The host waits for the end
-        of each copy there and back. Operations on arrays use the memory of the engine's owner once
-        for each array, and a thread has its rate in all arrays together."""
+        """The host waits for the end of each copy there and back. Operations on arrays use the
+        memory of the engine's owner once for each, and a thread has its rate in all together."""
         if does.name == "copy-ping-pong":
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
@@ -200,8 +190,7 @@ class Resources:
         return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """Returns what a matrix product demands of a device. The flow is in floating-point
-        operations/s. Raises Unsupported if the description has no rate for this number type."""
+        """The flow is in operations/s. Raises Unsupported if the description has no rate."""
         name = product.name
         rates = self.hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -213,14 +202,12 @@ class Resources:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Returns all names that a fault can have as its target."""
         links = sorted(frozenset[str]().union(*map(names_of, self.hardware.links)))
         devices = (sorted(device.names) for device in self.hardware.devices)
         return tuple(dict.fromkeys((*self.hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Returns the time of one access to a memory, in seconds. It is the round trip over the
-        links and the latency of the memory itself."""
+        """Returns seconds: the round trip over the links, and the memory's own latency."""
         index = memory.index or 0
         if memory.is_host:
             own = self.hardware.nodes[index].group.latency
@@ -233,15 +220,13 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, stops: Sequence[str]) -> tuple[Route, ...]:
-        """Across a network, the nodes of a staged copy are on the route to the adapters."""
         if not stops or self.topology.leaves(str(source), str(target)):
             return (self._route(source, target),)
         ends = pairwise((str(source), *stops, str(target)))
         return tuple(route for end in ends if (route := self.topology.route(*end)))
 
     def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
-        """Returns the nodes through whose memory a copy must go because the devices have no peer
-        access: the one near its source and, across a network, the one near its target."""
+        """Without peer access: the node near the source and, over a network, near the target."""
         ends = str(source), str(target)
         if not (source.is_device and target.is_device) or self.topology.reaches(*ends):
             return ()
@@ -249,9 +234,8 @@ class Resources:
         return tuple(near if self.topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """Returns what a device demands if it sends bytes to the switches of its fabric, or
-        receives bytes from them. `inward` says that it sends. Raises Unsupported if no link joins
-        the device to a switch."""
+        """If `inward`, the device sends to the switches of its fabric, else it receives. Raises
+        Unsupported if no link joins it to a switch."""
         route = self.topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -294,8 +278,7 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """Yields the resources of nodes with `turns` at both ends of a link. Devices use those of
-        this link. Threads use those of all other links of the node."""
+        """Devices use those of this link, threads those of all other links of the node."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -326,8 +309,7 @@ class Resources:
 
 
 def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
-    """Returns how much of a link's limit for this access, beside the opposite access, a byte
-    takes. Kernels may have another limit, or none."""
+    """Returns a byte's part of the limit beside the opposite access. Kernels may have another."""
     limit = getattr(kind.both_each, access)
     if limit is None or engine != "sm" or kind.sm_both_each is None:
         return 1.0
@@ -341,5 +323,5 @@ def _opposite(resource: Resource) -> Resource:
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """Returns all names of a link: its own, and its two ends in either order."""
+    """A link has its own name, and its two ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

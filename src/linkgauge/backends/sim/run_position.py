@@ -16,10 +16,9 @@ _TURN = 2 * math.pi
 
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
-    between `runs`. A part of the repetitions, `far`, is disturbed. A disturbed repetition is slower
-    by an exponential draw of mean `by`. Each of its samples takes a share of that draw, uniform
-    from 0 to 2."""
+    """Relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
+    between `runs`. A part of the repetitions, `far`, is slower by an exponential draw of mean `by`,
+    of which each sample takes a share, uniform from 0 to 2."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)
@@ -28,17 +27,13 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: Fraction = Fraction(0)
 
     def concurrent(self, *others: float) -> Noise:
-        """Returns this noise, with other causes that vary samples."""
         samples = Fraction(math.hypot(self.samples, *others))
         return msgspec.structs.replace(self, samples=samples)
 
 
 class RunPosition:
-    """The position of a simulated run: the time `now`, the cell, the round, and the number of the
-    next sample. Random numbers depend only on these and the seed. A cell's figures are therefore
-    the same in every process, and do not depend on earlier cells.
-
-    Another `draw` gives other random numbers."""
+    """Random numbers depend only on the seed, `draw`, cell, round and sample: a cell's figures are
+    the same in every process, and do not depend on earlier cells."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -48,9 +43,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
-        """Enters a phase of a cell. `repetition` is the number of the round of samples, and `taken`
-        the number of the cell's earlier samples. A warm-up has the noise of the first repetition,
-        so a resumed run chooses the same number of loops."""
+        """`taken` is the number of the cell's earlier samples. A warm-up has the noise of the first
+        repetition, so a resumed run chooses the same number of loops."""
         self.sample = taken if phase == "measure" else 0
         repetition = 0 if phase == "warm up" else repetition
         if self._at == (cell, repetition):
@@ -60,13 +54,11 @@ class RunPosition:
         self._drawn = _mix(self._seed ^ cell)
 
     def pass_by(self, seconds: float) -> None:
-        """Moves the time past a sample that took `seconds`."""
         self.now += seconds
         self.sample += 1
 
     def noise(self, number: int, noise: Noise) -> float:
-        """Returns a random factor near 1 for the time of a transfer of this sample (log-normal).
-        `number` is the transfer's index."""
+        """Returns a random factor near 1 (log-normal) for the transfer `number` of this sample."""
         known = self._factors.get(noise)
         if known is None:
             known = self._factors[noise] = self._of_kind(noise)
@@ -79,8 +71,7 @@ class RunPosition:
         return factor * math.exp(noise.samples * _normal(bits))
 
     def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        """Returns the factor of this repetition and of this cell in the whole run, and how much
-        slower a disturbance makes the repetition: 0 without one."""
+        """Returns the factor of repetition and cell, and how much slower a disturbance makes it."""
         tag = (self._at or (0, 0))[1] + 2
         repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
         far = _mix(repetition ^ 1)

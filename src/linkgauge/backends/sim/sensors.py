@@ -44,7 +44,6 @@ _STATED: dict[str, type] = {
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    """Returns the links between switches, as a fabric manager would report them."""
     switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
@@ -54,7 +53,7 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
 
 
 def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
-    """Returns the names of an adapter's ports. A single port has the adapter's name."""
+    """A single port has the adapter's name."""
     several = unit.group.ports > 1
     return tuple(
         f"{unit.name}:{number + 1}" if several else unit.name for number in range(unit.group.ports)
@@ -62,8 +61,6 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
 
 
 def rdma(hardware: Hardware) -> Iterator[Adapter]:
-    """Yields the ports of adapters, as sysfs and the switches report them, with the other ends of
-    each adapter's network links."""
     for unit in hardware.adapters:
         ends = (
             link.b if link.a == unit.name else link.a
@@ -83,7 +80,6 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
 
 
 def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCounters, ...]:
-    """Returns what the ports of adapters count: symbols that their links to the network broke."""
     units = {unit.name: unit for unit in hardware.adapters}
     return tuple(
         NetworkCounters("rdma", ports_of(units[end])[0], {"symbol_error": symptoms.errors(link)})
@@ -95,7 +91,6 @@ def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCou
 
 
 def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]:
-    """Returns the ports as interfaces of the host."""
     return (
         Interface(
             name=name,
@@ -114,8 +109,6 @@ def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]
 
 
 class SimTelemetry:
-    """The vendor's library of a simulated machine."""
-
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
         self._fabric: dict[str, list[SimLink]] = {device.name: [] for device in hardware.devices}
@@ -139,16 +132,13 @@ class SimTelemetry:
         self._nameless = tuple(replace(state, memory="") for state in self._healthy)
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        """Returns all facts that the library reports about each device."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def state(self, index: int) -> Telemetry:
-        """Returns the state of a device without faults and without its name."""
         return self._nameless[index]
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """Returns the current state of a device. `symptoms` is None if the machine has no
-        faults."""
+        """`symptoms` is None if the machine has no faults."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -193,8 +183,6 @@ class SimTelemetry:
         return (link and symptoms.pcie(link, idle=idle)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
-        """Yields the fabric links of a device, as a vendor's library numbers them. A link in the
-        description stands for `count` of these."""
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
@@ -232,7 +220,7 @@ def _stated(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Returns the kind and the version of a link from its name: nvlink4 is NVLink 4.0."""
+    """nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 

@@ -1,9 +1,6 @@
-"""Shows faults of a simulated machine in the facts that are read from it, as on a real machine.
-
-A slow PCIe link has fewer lanes or a lower speed. A slow link of a fabric has fewer active links.
-If this does not explain all of the fault, error counters rise. A slow device has a lower clock.
-Faults may also make a device hot or busy. Other faults show only in results, as a slow switch
-does."""
+"""Shows faults in the facts read from a simulated machine: a slow PCIe link has fewer lanes or a
+lower speed, a slow fabric link fewer active links, a slow device a lower clock. If this does not
+explain all, error counters rise. Other faults show only in results."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """The visible effects of faults. `cells` is the number of cells of the plan that have been
-    measured. The last of them decides which faults are present."""
+    """`cells` of the plan have been measured; the last one decides which faults are present."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -41,12 +37,11 @@ class Symptoms:
         return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
-        """Returns the temperature of a device in °C, or None if no fault sets it."""
+        """Returns °C, or None if no fault sets it."""
         found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
         return max(found, default=None)
 
     def busy(self, device: str) -> bool:
-        """Whether another process works on the device."""
         return any(isinstance(one, Busy) for one in self._reporting(device))
 
     def _reporting(self, device: str) -> Iterator[Fault]:
@@ -54,8 +49,7 @@ class Symptoms:
         return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """Returns the state of a PCIe link, idle or under load. Returns None if the description has
-        no speed or width, or only assumes them."""
+        """Returns None if the description has no speed or width, or only assumes them."""
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
@@ -68,11 +62,9 @@ class Symptoms:
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
 
     def active(self, link: SimLink) -> int:
-        """Returns how many of the fabric links that `link` stands for are active."""
         return _active(link.common.count, self._rate(names_of(link)))
 
     def errors(self, link: SimLink) -> int:
-        """Returns the total of the link's error counters."""
         names = names_of(link)
         return ERRORS * sum(
             fault.cells.before(self._cells)

@@ -16,10 +16,8 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """The route between two parts. `latency` is the time that its links add to an access, in
-    seconds. `jitter` is the relative standard deviation that they add to a figure. With several
-    paths, both are means. `through` are the nodes whose root complex passes on traffic between
-    devices."""
+    """`latency` (seconds) and `jitter` (relative standard deviation) are what its links add, as
+    means of several paths. Root complexes of the nodes `through` pass traffic between devices."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -28,9 +26,9 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """The routes of a machine. Nodes and switches pass traffic on. Devices do so only within their
-    fabric, and only if the description says so. Traffic between devices turns around at the PCIe
-    switch that they share, or at the root complex above if the switch redirects it."""
+    """Nodes and switches pass traffic on, devices only within their fabric, if described so.
+    Traffic between devices turns at their PCIe switch, or above it at the root complex if
+    redirected."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -53,21 +51,18 @@ class SimTopology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """Returns the nearest host node. If several are equally near, returns the first; if none
-        can be reached, returns 0."""
+        """Returns the first of several equally near, or 0 if none can be reached."""
         # From the few to the many, as the paths from a place are searched once.
         costs = ((self._map.cost(node.name, place), node.index) for node in self._nodes)
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit | AdapterUnit) -> int:
-        """Returns the node that sysfs shows for a device or an adapter: that of the description, or
-        else the nearest."""
+        """Returns the node that sysfs shows: the description's, or else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
     def joins(self, one: int, other: int) -> bool:
-        """Whether links within a host lead from one node to the other."""
         ends = f"host:{one}", f"host:{other}"
         return self.route(*ends) is not None and not self.leaves(*ends)
 
@@ -83,7 +78,6 @@ class SimTopology:
         )
 
     def _route(self, source: str, target: str) -> Route | None:
-        """The route from a part to itself has no links."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -101,8 +95,6 @@ class SimTopology:
         return self._over(crossings, frozenset(f"host:{self.nearest_node(end)}" for end in ends))
 
     def _across(self, source: str, target: str, crossings: Sequence[Crossing]) -> Route:
-        """Returns the route of traffic that crosses a network: to the adapters, between them, and
-        from there to its target."""
         found, through = list[Crossing](), frozenset[str]()
         for crossing in crossings:
             ends = {crossing.begin, crossing.end}
@@ -118,8 +110,7 @@ class SimTopology:
         return self._over(found, through)
 
     def _beside(self, begin: str, end: str) -> Iterator[Route]:
-        """Yields the routes between a device and an adapter. Without GPUDirect, the memory of the
-        device's node is between them."""
+        """Without GPUDirect, the memory of the device's node is between device and adapter."""
         devices = {begin, end} & self._devices.keys()
         stops = () if self._gpudirect or not devices else (self.nearest_node(*devices),)
         for pair in pairwise((begin, *(f"host:{node}" for node in stops), end)):
@@ -136,7 +127,6 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """Returns the root complex to which a switch redirects the traffic, or None."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):
@@ -150,8 +140,7 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns the route from a device to the switches of its fabric, spread evenly over them.
-        Returns None if there are no switches."""
+        """Traffic is spread evenly over the switches. Returns None without any."""
         found = [
             crossing
             for name in self._fabrics
@@ -165,18 +154,15 @@ class SimTopology:
         return Route(tuple(each), kind.latency, kind.jitter)
 
     def in_one_fabric(self, devices: Sequence[str]) -> bool:
-        """Whether the same switches of a fabric join all of these devices."""
         routes = [self.to_switches(device) for device in devices]
         ends = [{each.end for each in route.crossings} if route else set() for route in routes]
         return bool(ends) and bool(set.intersection(*ends))
 
     def links(self, one: str, other: str) -> int:
-        """Returns the number of links that lead directly from one device to another."""
         return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Whether one device may access another device's memory. Across a network, its adapters do,
-        if they reach the memory of devices."""
+        """Across a network, adapters reach the memory of devices only with GPUDirect."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
         if route is not None and self.leaves(owner, other):

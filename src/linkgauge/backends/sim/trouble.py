@@ -1,6 +1,4 @@
-"""Applies scheduled faults to the cells that are being measured. What a fault does depends only on
-the number of the cell in the plan, the number of the sample, and the parts that are used. It is
-therefore the same in every process, also if a run is resumed."""
+"""Applies scheduled faults to cells, with the same effects in every process and resumed run."""
 
 from __future__ import annotations
 
@@ -27,9 +25,6 @@ _Kind = TypeVar("_Kind", bound=Fault)
 
 
 class Trouble:
-    """Applies scheduled faults to cells that enter a phase, and to their copies. `strikes` are the
-    faults that end a cell."""
-
     def __init__(self, faults: Sequence[Fault], resources: Resources) -> None:
         self._faults = faults
         self._strikes = [fault for fault in faults if isinstance(fault, Strike)]
@@ -39,8 +34,7 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Enters a phase of these cells. A fault may then raise an error, hang, or end the process.
-        In the phase `verify`, bits may flip."""
+        """May raise an error, hang, or end the process. In the phase `verify`, bits may flip."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -58,8 +52,7 @@ class Trouble:
                     _act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers copies before they are measured. Returns what they demand of the machine. If a
-        fault slows host threads, their demands are reduced."""
+        """Registers copies to measure. A fault that slows host threads lowers their demands."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -75,8 +68,7 @@ class Trouble:
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns the capacity of the resources in bytes/s. All cells of a round share them, so the
-        slowest rate of any cell counts."""
+        """Returns bytes/s. All cells of a round share resources: the slowest rate of any counts."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -94,18 +86,15 @@ class Trouble:
                 yield fault
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to a copy. `place` is its
-        index."""
+        """Returns the relative standard deviation that faults add to the copy number `place`."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the seconds that faults add to a sample of a copy. Samples are numbered from
-        0."""
+        """Returns the seconds that faults add to a sample. Samples are numbered from 0."""
         stalls = self._on(Stall, place) if self._phase == "measure" else ()
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flip(self) -> None:
-        """Flips bits in the results of the prepared copies."""
         for place, (_, copy, _) in enumerate(self._copies):
             buffer = copy.destination or copy.source
             for fault in self._on(Flip, place):
@@ -118,7 +107,6 @@ _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "com
 
 
 def _act(fault: Strike, phase: Phase) -> NoReturn:
-    """Ends the process, hangs, or raises an error like a real call."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")

@@ -1,7 +1,5 @@
-"""Backend `torch`: all devices that torch supports (CUDA, ROCm, XPU, MPS, NPUs by an extension) and
-its `cpu`, named as in torch: `torch:cuda:0` (also for AMD's GPUs). The engine `ce` is torch's copy
-of a tensor, and `sm` its operations on tensors. One vendor's own backend uses the engines of both
-ends, measures more, and needs no torch."""
+"""Backend `torch`: devices that torch supports, and its `cpu`, named as `torch:cuda:0` (AMD's,
+too). `ce` copies a tensor, `sm` operates on tensors. A vendor's own backend measures more."""
 
 from __future__ import annotations
 
@@ -38,8 +36,6 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class TorchBackend(Holding[TorchBuffer]):
-    """`nodes` are the host's NUMA nodes."""
-
     name = "torch"
     carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
 
@@ -57,7 +53,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs. Those about NVIDIA's come from the backend `cuda`."""
+        """It has only AMD's GPUs. Facts about NVIDIA's come from the backend `cuda`."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -124,12 +120,10 @@ class TorchBackend(Holding[TorchBuffer]):
         return own(buffer)
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Moves this thread to the NUMA node of the host memory, or else near the device."""
         hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
         self._settle(copies[0].transfer.engine.owner, *hosts)
 
     def _settle(self, owner: Memory, *nodes: int) -> None:
-        """Does nothing for torch's device `cpu`, which uses all CPUs."""
         unit = self._units[owner]
         if self._engines.affinity and not unit.is_cpu:
             rules.settle(self._nodes, (*nodes, unit.facts.device.near)[0])
@@ -154,7 +148,6 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """Events measure the times if they can do so for all copies."""
         if all(self._is_gated(copy.transfer) for copy in copies):
             return self.kept(GatedGroup(works))
         each = zip(works, streams_of(works), strict=True)

@@ -27,8 +27,7 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """The bytes of `tensor`, used by the device `unit`. Threads on `cpus` fill and compare host
-    memory, whose `address` others may use, too; without `cpus`, the device does."""
+    """Threads on `cpus` fill and compare host memory; without `cpus`, the device does."""
 
     address: int
 
@@ -90,8 +89,7 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """`node` is the NUMA node of host memory; `alone` says that there is no other. Raises
-    AllocationError if memory is short, Unsupported if host memory cannot be placed."""
+    """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)
@@ -109,7 +107,6 @@ def _by_torch(
     cpus: Sequence[int] = (),
     pinned: bool = False,
 ) -> TorchBuffer:
-    """Returns host memory that torch allocates. Threads on `cpus` touch it first."""
     tensor, cpus = _empty(unit, memory, size, pinned), cpus or usable_cpus()
     address = int(tensor.data_ptr())
     native.fill(address, size, Pattern.WORDS, 0, False, cpus)
@@ -119,8 +116,7 @@ def _by_torch(
 
 
 def _on_node(unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool) -> TorchBuffer:
-    """The native core places it, and CUDA's or ROCm's runtime pins it unless it is pageable: torch
-    cannot place memory on a node, and asks for no huge pages."""
+    """The native core places it: torch can place none on a node, and asks for no huge pages."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)

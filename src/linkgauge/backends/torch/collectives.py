@@ -48,7 +48,7 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """torch's name for it. On ROCm, `nccl` stands for RCCL."""
+    """Returns torch's name. On ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
@@ -124,7 +124,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations. A barrier comes before each one."""
+        """Returns seconds. A barrier comes before each iteration."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -136,7 +136,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """Writes the data to send. It is made in host memory."""
+        """The data to send is made in host memory."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)

@@ -1,6 +1,4 @@
-"""Writes and compares patterns in device memory by torch's operations. torch's integers are signed,
-but products and sums have the same 64 bits. A shift to the right keeps the sign: a mask removes
-it."""
+"""Patterns in device memory. torch's integers are signed: a mask removes the sign that stays."""
 
 from __future__ import annotations
 
@@ -19,14 +17,12 @@ _MANTISSA_SHIFT, _MANTISSA_KEPT, _MANTISSA = 16, (1 << 48) - 1, 2.0**-48
 
 
 def fill(torch: Any, memory: Any, pattern: Pattern, seed: int, inverted: bool) -> None:
-    """Writes a pattern into the tensor. `inverted` inverts all bits."""
     for _, part, words in _pieces(torch, memory, pattern, seed):
         made = ~words if inverted else words
         part.copy_(made.view(torch.uint8)[: part.numel()])
 
 
 def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int | None:
-    """The offset of the first byte that differs, or None if all are right."""
     for begin, part, words in _pieces(torch, memory, pattern, seed):
         wrong = part != words.view(torch.uint8)[: part.numel()]
         if bool(wrong.any()):
@@ -35,7 +31,6 @@ def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int 
 
 
 def checksum(torch: Any, memory: Any) -> int:
-    """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
     whole = memory.numel() // WORD
     words = memory[: whole * WORD].view(torch.int64)
     found = 0
@@ -64,7 +59,6 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Returns the words from `first` to `last`, of `count` words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)
@@ -95,6 +89,5 @@ def _number(torch: Any, words: Any) -> Any:
 
 
 def signed(word: int) -> int:
-    """Returns the signed integer with the same 64 bits."""
     word %= 1 << 64
     return word - (1 << 64) if word >> 63 else word

@@ -1,9 +1,7 @@
-"""Runs work on several streams of CUDA or ROCm at the same time, and times it by events.
-
-The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests). If
-it ends before all work is enqueued, the sample is repeated with a longer one. Streams warm up; the
-first records its start, for which the others wait; it waits for all ends, and records the
-group's."""
+"""Runs work on several streams of CUDA or ROCm at once, timed by events. The gate (start signal) is
+a kernel that runs for some time (`_sleep`, from torch's tests); if it ends before all work is
+enqueued, the sample is repeated with a longer one. Streams warm up; the first records its start,
+for which the others wait; it waits for all ends, and records the group's."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Between devices, torch makes the destination's stream wait: each needs one."""
+    """Between devices, torch makes the destination's stream wait, so each device needs one."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -55,7 +53,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
-    """One call for each loop, on the whole buffers; on bytes if a size is no multiple of 8."""
+    """Each loop is a call on whole buffers, as bytes if a size is no multiple of 8."""
     if copy.destination is None:
         raise Unsupported(f"{copy.transfer}: {NO_READS}")
     return repeated((unit,), "launch", _call(unit.torch, copy, does))
@@ -79,7 +77,6 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 
 
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
-    """The pattern CONSTANT. A copy writes the last bytes of a size that is no multiple of 8."""
     whole = copy.size // content.WORD * content.WORD
     word = content.signed(first_word(copy.seed))
     fill = partial(into[:whole].view(torch.int64).fill_, word)
@@ -101,7 +98,6 @@ def threaded(work: GatedWork, streams: Streams) -> Worked:
 
 
 def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
-    """Returns the streams of each work. No two works share a stream."""
     used: dict[int, int] = {}
     found: list[Streams] = []
     for work in works:
@@ -137,8 +133,6 @@ _MILLI = 1e-3
 
 
 class WorkLane:
-    """One work with its streams and events."""
-
     def __init__(self, work: GatedWork, streams: Streams) -> None:
         self.work, self.streams = work, streams
         self.unit, self.stream = streams[0]
@@ -160,8 +154,6 @@ class WorkLane:
 
 
 class GatedGroup(Gated):
-    """Pieces of work that start together at a gate."""
-
     def __init__(self, works: Sequence[GatedWork]) -> None:
         with calling("torch.Event"):
             self._lanes = [WorkLane(*each) for each in zip(works, streams_of(works), strict=True)]
@@ -176,7 +168,6 @@ class GatedGroup(Gated):
         return self._lanes[0]
 
     def open(self) -> None:
-        """Closes the gate and enqueues all work. The gate opens by itself."""
         super().open()
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
@@ -192,7 +183,7 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, batches: int) -> bool:
-        """Whether the gate was closed long enough. The next lasts as long as enqueuing took."""
+        """Returns whether the gate was closed long enough. The next one lasts accordingly."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -264,7 +255,7 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Seconds since the first start, by the own device: clocks of devices differ."""
+        """Returns seconds since the first start, by each device's own clock."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.batches)
@@ -278,7 +269,7 @@ class GatedGroup(Gated):
 
 
 def most_loops(works: Sequence[GatedWork]) -> int:
-    """Returns how many loops fit behind the gate on every device. The result is at least 1."""
+    """Returns how many loops fit behind the gate on every device, at least 1."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
     counts = [sum(unit in work.units for work in works) for unit in units]

@@ -1,5 +1,4 @@
-"""Matrix products by torch.matmul, timed as those of the backend `cuda`: 10 products to warm up,
-and then 100."""
+"""Matrix products by torch.matmul, timed as those of `cuda`: 100, after 10 to warm up."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _TF32: OperationName = "matmul-tf32"
 
 
 class TorchProductWork:
-    """Matrix products A · B on a device. A loop is one product."""
+    """A loop is one product A · B."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
@@ -87,7 +86,6 @@ class TorchProductWork:
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
 
     def _folded(self, matrix: Any, signs: Any) -> Any:
-        """Returns the sums over groups of `BLOCK` columns. `signs` are the signs of the columns."""
         blocks = -(-self.order // BLOCK)
         signed = self._unit.torch.nn.functional.pad(
             matrix * signs, (0, blocks * BLOCK - self.order)

@@ -1,6 +1,5 @@
-"""A rank with one device of torch. torch.distributed carries out collectives, by NCCL, RCCL or
-gloo. Ranks of one machine meet at a file, others at a socket of the group's first rank. Each
-measures the time from its first call until its device has finished."""
+"""A rank with one device of torch, for collectives by torch.distributed. Ranks of one machine meet
+at a file, others at a socket. Each measures until its device has finished."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Its device has the rank's number on its machine; without accelerators, it is torch's `cpu`.
-    Raises Unsupported if there are fewer devices than ranks."""
+    """Takes the device of its number on the machine, or `cpu`. Raises Unsupported if too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -67,7 +65,6 @@ class TorchRank(OfProcess):
 
     @property
     def _distributed(self) -> Any:
-        """Returns torch.distributed. Raises Unsupported if torch was built without it."""
         found = import_module("torch.distributed")
         if not found.is_available():
             raise Unsupported("this torch was made without torch.distributed")
@@ -82,7 +79,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """Returns a token that says where the ranks of a group meet: a file or a socket."""
+        """It says where the ranks of a group meet: at a file or a socket."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))

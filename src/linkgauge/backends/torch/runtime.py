@@ -1,6 +1,4 @@
-"""Lists torch's devices, and translates torch's errors.
-
-This module does not import torch; `torch.create` passes the imported module on."""
+"""Lists torch's devices, and translates torch's errors. `torch.create` passes torch itself on."""
 
 from __future__ import annotations
 
@@ -24,10 +22,9 @@ SPACE = "torch"
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """`type` is torch's name for the device's kind (`cuda` also for AMD's GPUs). `peers` are the
-    devices whose memory it can reach. `gated` says that work can wait at a gate (start signal) and
-    be timed by events. `binds` says that pinned memory can be on a chosen NUMA node, because torch
-    can pin existing memory."""
+    """`type` is torch's name (`cuda` also for AMD's GPUs); `peers` have memory that it can reach.
+    `gated`: work can wait at a gate and be timed by events. `binds`: pinned memory can be on any
+    node."""
 
     device: Device
     type: str
@@ -51,8 +48,7 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """AllocationError if memory is short, Unsupported if a device cannot do something, else
-    BackendError. `about` adds details to the message."""
+    """Raises AllocationError if memory is short, Unsupported if torch lacks it, or BackendError."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -65,8 +61,6 @@ def calling(call: str, about: str = "") -> Iterator[None]:
 
 
 class TorchDevice:
-    """A device of torch, with its streams and the length of its clock cycle."""
-
     def __init__(self, torch: Any, facts: TorchFacts) -> None:
         self.torch = torch
         self.facts = facts
@@ -77,7 +71,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Work that runs at the same time uses different ones. None without streams."""
+        """Concurrent work uses different streams. Returns None without streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -89,7 +83,7 @@ class TorchDevice:
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
-        """Returns an event that records a time. The device must be gated."""
+        """The device must be gated."""
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
@@ -104,8 +98,7 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Facts about an AMD GPU by the names of Accelerator's fields: its instruction set, those
-        that torch has kernels for, and torch's ROCm version. None of other devices."""
+        """Returns an AMD GPU's `isa`, `built_for` and `runtime`, and nothing of other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -126,7 +119,6 @@ class TorchDevice:
 
     @cached_property
     def _cycles(self) -> float:
-        """Cycles per second, measured by a kernel that only waits."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
@@ -139,7 +131,6 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """One stream for each device. The first device becomes the current one."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
             entered.enter_context(unit.on(stream))
@@ -158,7 +149,6 @@ def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
 
 
 def accelerator(torch: Any) -> str | None:
-    """Returns torch's name for this machine's kind of accelerator, or None if there is none."""
     known = getattr(torch, "accelerator", None)
     if known is not None:  # torch 2.6 has it
         here = known.current_accelerator() if known.is_available() else None
@@ -220,7 +210,6 @@ def _notes(torch: Any, kind: str) -> Iterator[str]:
 
 
 def _driver(torch: Any, kind: str) -> str:
-    """Returns the version of CUDA, ROCm or another platform for which torch was built."""
     if kind == "cuda":
         hip = torch.version.hip
         return f"{_ROCM} {hip}" if hip else f"CUDA {torch.version.cuda}"
@@ -228,14 +217,14 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """The largest amount in bytes that Apple recommends; for other devices, a very large number."""
+    """Returns the bytes that Apple recommends; for other devices, a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
 
 
 def pci_address(properties: Any) -> str | None:
-    """Returns a device's PCI address in the form of sysfs, or None if torch does not report it."""
+    """Returns the address in the form of sysfs, or None if torch does not report it."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

@@ -1,4 +1,1 @@
-"""Renders blocks. Each renderer shows a whole document and knows nothing of sections.
-
-`terminal.py` prints, `html.py` and `pdf.py` write pages, `markdown.py` writes text for an issue or
-a wiki; `drawing.py` makes pictures of charts."""
+"""Renders blocks as text for a terminal, HTML, PDF and Markdown. No renderer knows sections."""

@@ -1,5 +1,4 @@
-"""Writes a report as one HTML file. The file opens offline, fetches nothing and runs only its own
-script."""
+"""Writes a report as one HTML file, which fetches nothing and runs only its own script."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 
 
 def framed(page: Page) -> str:
-    """A frame, so that neither page can affect the other. Charts are tables."""
+    """Neither page can affect the other. Charts are tables."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
@@ -89,7 +88,6 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Removes what controls a terminal or changes the direction of text."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -99,8 +97,7 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """A template would be slow for thousands of cells. `said` numbers the texts that are shown when
-    a mouse points at a cell."""
+    """A template is too slow for thousands of cells. `said` numbers the texts under a mouse."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

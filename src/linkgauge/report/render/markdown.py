@@ -38,7 +38,6 @@ _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
 def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
-    """Sections among the blocks have their own headings."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -120,7 +119,6 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """Escapes what Markdown would take for a heading or a list."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -142,7 +140,6 @@ def _row(fields: Iterable[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Escapes a text so that Markdown shows it unchanged on one line."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     text = printable(" ".join(text.split()))

@@ -16,8 +16,7 @@ _STDERR = 2
 
 
 class PageProcess:
-    """Writes the page of one run into the run's folder. The process begins to load at construction,
-    and with `charts` also what draws them, which takes half a second of a CPU."""
+    """The process begins to load at once, and with `charts` also what draws them."""
 
     def __init__(self, *, charts: bool) -> None:
         self._process = Process(__name__, output=_STDERR, session=True)
@@ -33,7 +32,7 @@ class PageProcess:
         self._process.ask(pickle.dumps(one))
 
     def wait(self) -> None:
-        """Returns when the page is written. Raises LinkgaugeError if it cannot be written."""
+        """Raises LinkgaugeError if the page cannot be written."""
         also_left_out(self._process.answer(dict[str, list[str]]))
 
 

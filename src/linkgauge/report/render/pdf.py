@@ -1,5 +1,4 @@
-"""Writes a report as PDF with typst. The blocks of the page become data, and files/page.typ lays
-the data out."""
+"""Writes a report as PDF with typst: blocks become data, which files/page.typ lays out."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _DATA = "data.json"
 
 
 def pdf_of(page: Page, drawer: Drawer) -> bytes:
-    """Returns the page as a PDF document. Raises MissingPackage without typst."""
+    """Raises MissingPackage without typst, ResultsError if it fails."""
     typst = needed("typst", EXTRA)
     blocks = [one for part in page.parts for one in part.blocks]
     figures = [one for one in blocks if isinstance(one, ChartFigure | Picture)]

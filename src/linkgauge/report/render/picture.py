@@ -1,8 +1,6 @@
-"""Draws a machine as an SVG picture. Each part of a tree is a bar. Each switch of a fabric is a bar
-below the devices that it joins. Direct links are brackets.
-
-The layout is our own. graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a
-dot with a line to each device. A bar below a row of devices is easier to read."""
+"""Draws a machine as SVG: a part of a tree is a bar, a switch of a fabric a bar below the devices
+that it joins, a direct link a bracket. graphviz would add 5 MB, has a wheel only for x86-64, and
+draws a switch as a dot, which is harder to read."""
 
 from __future__ import annotations
 
@@ -32,7 +30,6 @@ class _Box(NamedTuple):
 
 
 def svg_of(picture: Picture, wide: int = 1290) -> str:
-    """About `wide` pixels wide if possible. Colours are CSS classes."""
     first = _Drawing(picture, wide)
     first.draw()
     several = [name for name, bars in first.bars.items() if len(bars) > 1]
@@ -47,7 +44,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """Returns the picture for use outside of a page: with its own style, in light colours."""
+    """The picture has its own style, in light colours, for use outside of a page."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -60,8 +57,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """`several` are the switches that have a bar in more than one row, joined by a line on the
-    left."""
+    """`several` are switches with a bar in more than one row, joined by a line on the left."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several
@@ -119,7 +115,6 @@ class _Drawing:
         return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
-        """Trees with a direct link, and parts on the same switch, share a row."""
         tops = {leaf: top.name for top in self._below[None] for leaf in self._leaves(top.name)}
         tops |= {top.name: top.name for top in self._below[None]}
         group = {top: top for top in tops.values()}
@@ -276,7 +271,6 @@ class _Drawing:
         )
 
     def _sign(self, tone: str, x: float, y: float) -> None:
-        """Makes a problem visible without colour."""
         self.shapes.append(
             f'<path class="sign {tone}" d="M{x:.0f} {y - 9:.0f}l9 16h-18z"/>'
             f'<text class="sign" x="{x:.0f}" y="{y + 5:.0f}">!</text>'

@@ -1,5 +1,4 @@
-"""Makes what vl-convert draws fit for a page: one picture with a name, points that say what they
-are, and nothing that could act."""
+"""Makes what vl-convert draws fit for a page: named, with spoken points, and nothing active."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Returns the picture without invisible frames, roles and superfluous decimals. `says` is for
-    screen readers."""
+    """Removes invisible frames, roles and long decimals. `says` is for screen readers."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -1,7 +1,4 @@
-"""Runs a process that draws charts: it receives Vega-Lite and answers with SVG.
-
-V8 takes most of a second to start, so the process starts while the run is judged and kept. If the
-process crashes, the report is still written."""
+"""Draws charts in a process, which takes most of a second to start: Vega-Lite in, SVG out."""
 
 from __future__ import annotations
 

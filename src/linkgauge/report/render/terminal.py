@@ -58,9 +58,8 @@ class _Set(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """A short caption replaces the head of the first column. A table that is too wide gets short
-    heads, then fewer columns, then long names on their own lines, and last several blocks of
-    columns."""
+    """A short caption is the first column's head. A table that is too wide gets short heads, then
+    fewer columns, then long names on their own lines, and last several blocks of columns."""
 
     caption: Text
     columns: Sequence[Column]
@@ -144,7 +143,6 @@ def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
 
 
 def _wide(columns: Sequence[_Set]) -> int:
-    """Columns whose texts may be wrapped do not count."""
     prose = _prose_of(columns)
     return sum(GAP + one.width for one in columns if one is not prose)
 
@@ -156,7 +154,6 @@ def _prose_of(columns: Sequence[_Set]) -> _Set | None:
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """Each has the same number of columns. The column of texts is the last of all."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
@@ -341,8 +338,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """Commands to paste into a shell as a whole: prose and files become comments, and a backslash
-    continues a long command."""
+    """Commands are to be pasted as a whole: prose and files become comments."""
 
     steps: Sequence[Step]
     indent: int

@@ -16,14 +16,12 @@ FORMATS = (".html", ".pdf")
 
 
 def check_name(path: Path) -> None:
-    """Raises InputError for a file that is neither HTML nor PDF."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: a report is .html or .pdf")
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """As PDF if the name ends in .pdf. Raises as `write_asked`, and MissingPackage without
-    typst."""
+    """Writes PDF if it ends in .pdf. Raises as `write_asked`, MissingPackage without typst."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

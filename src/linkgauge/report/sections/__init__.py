@@ -1,5 +1,4 @@
-"""The registry of a report's sections: each `Section` of a module of this folder is one. Optional
-features (rooms) can add sections."""
+"""The registry of a report's sections: each `Section` of a module here, and those of rooms."""
 
 from __future__ import annotations
 
@@ -32,9 +31,8 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """`of_run` shows one run, `of_runs` several. One without blocks is left out. With `on_screen`,
-    a room's section also stands below the figures on a terminal. `below` makes lines below each
-    result; its second argument asks for details."""
+    """`of_run` shows one run, `of_runs` several. `on_screen`: a room's section is also below the
+    figures on a terminal. `below` makes lines below each result."""
 
     name: str
     title: str
@@ -52,7 +50,6 @@ def of_rooms() -> tuple[Section, ...]:
 
 
 def _of_plugin(section: Any, hook: Hook) -> Section:
-    """Raises Unfit if a field has a wrong type."""
     own: Section = expect(section, Section)
     for value, kinds in zip(section, (str, str, int | float), strict=False):
         expect(value, kinds)
@@ -66,8 +63,7 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """All that is made is also shown as a trial, because a failure would otherwise come while the
-    whole page is shown."""
+    """All that is made is shown as a trial: a failure would otherwise break the whole page."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

@@ -114,7 +114,7 @@ _TRANSFERS = (
 
 
 def transfers(view: ResultView) -> Iterator[Block]:
-    """Each transfer of the single cell of `linkgauge copy`, then the total."""
+    """Shows each transfer of `linkgauge copy`, then the total."""
     result = view.first
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
@@ -136,8 +136,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
 
 
 def _kept(cell: CellResult) -> str:
-    """How often a figure of another run is expected within the interval; `samples` if it comes from
-    this run's samples alone."""
+    """Returns the interval's coverage, or `samples` if it comes from these samples alone."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
@@ -152,7 +151,6 @@ Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
-    """A table for each kind of call, and one of single iterations if they were timed."""
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
@@ -234,7 +232,6 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """An iteration takes as long as its slowest rank."""
     from linkgauge.model.operations.stragglers import straggler_of
 
     each = (own.samples for own in cell.iterations) if cell else ()

@@ -1,5 +1,4 @@
-"""Compares the configurations of each accelerator: tables and charts for people, JSON and CSV for
-programs."""
+"""Compares the configurations of each accelerator: for people, and as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -104,7 +103,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """`baseline` for the first; else `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` for the first; else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]
@@ -199,7 +198,7 @@ def _json_figure(cell: RunCell, at: int) -> dict[str, object] | None:
 
 
 def configurations_csv(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """Returns the comparisons as CSV, with a line for each label and figure, in base units."""
+    """A line has a label and a figure, in base units."""
     return csv_text((COLUMNS, *(row for one in comparisons for row in _csv_rows(one))))
 
 

@@ -49,7 +49,6 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """What fits into `most` compressed bytes, and a remark on the rest."""
     files, left_out = next(each for each in _choices(one, most) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
@@ -59,7 +58,6 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files, the most complete first, with what each lacks."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:

@@ -54,14 +54,12 @@ def blocks_of(
 
 
 def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
-    """Yields each result with the anchor (link target) of its figures on a page."""
     for number, each in enumerate(together(judged.run.results, large_of(judged))):
         yield from ((f"b{number}", result) for result in each.results)
 
 
 def large_of(judged: OneRun) -> Large:
-    """`uniform`: matrices with nearly equal figures become one line. `reduced`: all do, because
-    there are too many cells."""
+    """`uniform`: nearly equal matrices become a line. `reduced`: all do, as cells are too many."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
@@ -88,8 +86,6 @@ class ResultView(NamedTuple):
         return self.shown.results[0]
 
     def below(self, *more: Line | None) -> tuple[Line, ...]:
-        """Returns the lines below the figures: the remarks, and the fitted lines of time against
-        size."""
         is_named = self.shown.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:

@@ -1,5 +1,4 @@
-"""Shows the doctor's findings with reason and remedy. Below each finding are the findings that it
-explains."""
+"""Shows the doctor's findings with reason and remedy, each above those that it explains."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """`simulated` is the name of a simulated machine. `conclusion` is the verdict as people see it,
-    `outcome` as programs do."""
+    """`conclusion` is the verdict for people, `outcome` is that for programs."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -48,8 +46,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Findings that differ only in their subject are shown once, and a remedy where it first
-    occurs."""
+    """Findings that differ only in their subject are one. A remedy stands where it first occurs."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for equivalent in (group.equivalent, *group.explained):
@@ -67,7 +64,6 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
 
 
 def problem_of(equivalent: Sequence[Finding]) -> Problem:
-    """Combines findings that differ only in their subject into one problem with all details."""
     first = equivalent[0]
     remedy = steps_of(first)
     whose = f" (of {first.subject})" if len(equivalent) > 1 else ""
@@ -108,8 +104,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """The first of each check, with its reason, what it explains, and its remedy if it is a single
-    command. Warnings of the check that is reported `below` are listed by subject."""
+    """Shows the first of each check, with its reason, what it explains, and a remedy of one
+    command, but only subjects of warnings of the check that is reported `below`."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

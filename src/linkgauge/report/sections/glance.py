@@ -1,5 +1,4 @@
-"""Shows what `linkgauge` without a command says: this machine, what can be measured on it, and the
-commands that fit."""
+"""Shows what `linkgauge` alone says: this machine, what can be measured, and commands."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """`figures` counts the cells of the quick profile by what they measure, `seconds` is the most
-    that they take, and the first of the `commands` comes first."""
+    """`figures` counts the quick profile's cells by kind; they take `seconds` at most."""
 
     machine: Machine
     figures: Mapping[str, int]
@@ -30,8 +28,7 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns the accelerators without processors that OpenCL shows. One without a PCI address is
-    listed unless another backend shows its model."""
+    """Omits processors, and those without a PCI address whose model another backend shows."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -1,5 +1,4 @@
-"""Shows figures as matrices, of places, of columns that several benchmarks share, and of sizes, and
-on demand every detail of them."""
+"""Shows figures as matrices, of places, shared columns or sizes, and every detail of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shows how the times of single iterations vary, and rows in which the latency falls while the load
-grows."""
+"""Shows how single iterations vary, and rows whose latency falls while the load grows."""
 
 from __future__ import annotations
 
@@ -72,7 +71,6 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """The fastest, the median and the slowest cell, and the one with the longest tail."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -127,8 +125,7 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Rows whose latency falls by more than the intervals while the load grows; else that none
-    does."""
+    """Yields rows whose latency falls by more than intervals, or one line if none does."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

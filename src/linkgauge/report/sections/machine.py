@@ -89,7 +89,6 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
 
 
 def detailed_machine_blocks(machine: Machine, found: Evidence | None = None) -> Iterator[Block]:
-    """`found` is the evidence of a run, if there is one."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
@@ -112,8 +111,7 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """A backend that gave no answer in time may have devices: its line has the command that waits
-    for it."""
+    """A backend that gave no answer in time has a line with the command that waits for it."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
@@ -177,7 +175,6 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
-    """Accelerators that only a vendor's library reports come last, as in a captured machine."""
     about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
         driver = f"driver {one.driver}" if one.driver else ""
@@ -261,7 +258,6 @@ def counts(host: HostDetails) -> Iterator[str]:
 
 
 def surroundings(host: HostDetails) -> Iterator[str]:
-    """Yields the environment of the kernel: the hypervisor, the container, and the IOMMU."""
     found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
     yield from (f"{how} {what}" for how, what in found.items() if what)
 
@@ -304,7 +300,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
-    """Returns the facts that only root can read: a line for each reason."""
+    """Returns a line for each reason."""
     found = gaps(inventory) if inventory else {}
     return [
         ": ".join(filter(None, (text, why)))
@@ -323,7 +319,6 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
 
 
 def _lacking(by_owner: dict[str, list[str]]) -> Iterator[str]:
-    """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`"""
     equivalent = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
     for what, owners in equivalent.items():
         shown = spans(filter(None, owners)).split(", ")

@@ -1,5 +1,4 @@
-"""Shows results with too many cells to read: a line for each, or the distribution and what is
-lowest."""
+"""Shows results with too many cells to read: a line each, or the distribution and the lowest."""
 
 from __future__ import annotations
 
@@ -50,13 +49,11 @@ _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 
 
 def is_many(result: Result) -> bool:
-    """Whether the result is a list of too many pairs to read."""
     rows, columns = rows_of(result), columns_of(result)
     return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
 
 
 def blocks_of_many(view: ResultView) -> Iterator[Block]:
-    """The distribution, the lowest ends, and the lowest pairs."""
     result = view.first
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
@@ -167,7 +164,7 @@ Known = Sequence[tuple[float, CellResult]]
 
 
 def summary(view: ResultView) -> Iterator[Block]:
-    """Of a result that is not judged, cells that stand out are named."""
+    """Cells that stand out are named if the result is not judged."""
     results = view.results
     hint = {"summary": WHOLE, "uniform": EQUIVALENT}.get(view.large, "")
     caption = common(results, unit_of(view.first.unit).shown)
@@ -222,7 +219,6 @@ def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterato
 
 
 def _outliers(known: Known) -> list[CellResult]:
-    """Beyond Tukey's fences; the farthest come first."""
     if len(known) < _LEAST:
         return []
     low, middle, high = quantiles((value for value, _ in known), n=4)

@@ -33,7 +33,7 @@ def reason_lines(run: Run) -> Iterator[Line]:
 
 
 def failure_lines(run: Run) -> Iterator[Line]:
-    """What changes the verdict: failures, and if nothing was measured what was skipped."""
+    """What was skipped counts only if nothing was measured."""
     nothing = not any(cell.summary for _, cell in cells_of(run.results))
     yield from _lines(run, _ORDER if nothing else _ORDER[1:])
 

@@ -38,7 +38,6 @@ _SHOULD = {
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """A run of a few benchmarks needs no sentence."""
     if has_few(run):
         return
     lines = []
@@ -52,8 +51,7 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """`8 NVIDIA H200 copy 55.4 GB/s each from host memory and 394 GB/s from each other, as this
-    hardware should`; without devices `2 CPUs copy 25 GB/s within host:0`."""
+    """`8 NVIDIA H200 copy 55.4 GB/s each from host memory, as this hardware should`"""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])
@@ -110,7 +108,6 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 
 
 def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
-    """Whether the figures are as they should be."""
     word = word_of((), cells)
     if word is None and any(cell.not_judged == "assumed" for cell in cells):
         return "; these rest on assumed facts, so what they should be is not known"
@@ -140,7 +137,6 @@ def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """Empty unless the doctor finds the share too high."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]

@@ -1,5 +1,4 @@
-"""Shows where accelerators and adapters are: the tree of PCI devices, the distances between them,
-and what is nearest to each."""
+"""Shows where devices are: the PCI tree, their distances, and what is nearest to each."""
 
 from __future__ import annotations
 
@@ -34,8 +33,6 @@ _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 
 
 class PciOutline:
-    """The PCI functions, each below its parent."""
-
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
         self._tree = PciTree(inventory.pci)
         self._known = known = self._tree.functions
@@ -47,7 +44,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """Draws the tree. With `ports`, it has ports that lead to only one device, too."""
+        """Ports that lead to only one device are left out without `ports`."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []
@@ -61,8 +58,7 @@ class PciOutline:
         return table("PCI devices", heads, rows)._replace(lines=lines)
 
     def details(self) -> Table:
-        """Returns a table of the PCI facts that `rblnBandwidthLatencyTest --test_env_info`
-        shows."""
+        """Shows the PCI facts of `rblnBandwidthLatencyTest --test_env_info`."""
         rows = []
         for one in self._functions:
             number, _ = self._subjects.get(one.address, (None, None))
@@ -104,7 +100,7 @@ class PciOutline:
 
 
 def link_entry(link: PciLink) -> Entry:
-    """Returns a link's state, `Gen 5 x16`, and its best state if it runs slower."""
+    """Shows `Gen 5 x16`, and the best state of a link that runs slower."""
     now = shown_link(link.speed, link.width)
     most = shown_link(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
@@ -113,7 +109,7 @@ def link_entry(link: PciLink) -> Entry:
 
 
 def shown_link(speed: float | None, width: float | None) -> str:
-    """Returns a link as people name it: `Gen 5 x16`, or nothing if nothing of it is known."""
+    """Returns `Gen 5 x16`, or an empty text if nothing of it is known."""
     if speed is None and width is None:
         return ""
     known = "Gen ?" if speed is None else f"{speed:g} GT/s"
@@ -154,8 +150,7 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Hops as Linux counts them for peer-to-peer traffic, then the fabric links of each pair or,
-    without these, its PCI class."""
+    """Hops are as Linux counts them between peers. Fabric links replace PCI classes."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -183,7 +178,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """`NV18`, or a PCI class such as `PIX`; `NV18?` if it is unknown where some links lead."""
+        """Returns `NV18`, or a PCI class; `NV18?` if it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK
@@ -194,8 +189,6 @@ class _Pairs:
         return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
-        """One line if all pairs are equivalent, groups if there are too many devices, else a
-        matrix."""
         rows = [
             [None if one is other else between(one, other) for other in self._subjects]
             for one in self._subjects
@@ -239,7 +232,6 @@ def _by_closeness(text: str) -> tuple[int, int, str]:
 
 
 def _short(kind: str) -> str:
-    """NV for NVLink, as in nvidia-smi."""
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
@@ -256,7 +248,7 @@ _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 
 
 def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
-    """The link and the node of each accelerator. Nothing for a machine with several hosts."""
+    """Yields nothing for a machine with several hosts."""
     machine = evidence.machine
     cpus = {one.memory for one in machine.all_devices if one.is_cpu or one.node}
     found = [one for one in subjects(machine) if one.label not in cpus]
@@ -339,8 +331,7 @@ def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """`label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address if no backend
-    reaches it."""
+    """`label` has its names in all backends (`cuda:0/opencl:1`), or else its PCI address."""
 
     label: str
     model: str | None = None
@@ -349,8 +340,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Returns the devices that a library reports, then those of backends, then those that only PCI
-    shows. A device without a PCI address (a CPU that OpenCL shows) is left out."""
+    """A library's devices come first, then those of backends, then those of PCI alone."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

@@ -32,7 +32,6 @@ class DryRun(msgspec.Struct, frozen=True):
 
 
 def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> DryRun:
-    """Returns what a run shows that measures nothing. `asked` is the time budget of the request."""
     repeated = None if settings.soak is None else settings.soak.seconds
     budget = promise_of(plan, settings, asked)
     most = most_seconds(plan, settings) if budget is None else budget.most

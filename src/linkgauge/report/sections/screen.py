@@ -81,7 +81,6 @@ _HEADS = (
 
 
 def blocks(run: Run) -> Iterator[Block]:
-    """Yields the figures, and a line on how to see more."""
     whole = _whole(run)
     if whole is None:
         results = [one for one in run.results if has_figures(one)]
@@ -97,7 +96,6 @@ def blocks(run: Run) -> Iterator[Block]:
 
 
 def has_few(run: Run) -> bool:
-    """Whether the run has figures of so few benchmarks that all figures are shown."""
     return len({one.benchmark for one in run.results if has_figures(one)}) <= FEW
 
 
@@ -179,7 +177,6 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """Ascending; of a collective, bandwidths instead of times."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -190,8 +187,7 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """The median, the lowest and the highest, each of one engine and of another. Figures that
-    depend on settings have only a range."""
+    """Returns medians and ends of two engines. What depends on settings has only a range."""
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
@@ -225,7 +221,6 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """The cells that stand out, or the ends of a range, or a cell much lower than the others."""
     odd = [
         one.name
         for own in known

@@ -54,7 +54,6 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
-    """Pointer chases are in the section of figures."""
     by_name = grouped(
         ((one.benchmark, one.backend), one)
         for one in run.results
@@ -118,7 +117,6 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """The fitted line of each path; of more than `most`, only the ranges."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -227,7 +225,6 @@ def _by_concurrency(one: OneRun) -> Iterator[Block]:
 
 
 def _curves(result: Result) -> Curves:
-    """Empty unless the columns are numbers of copies or threads."""
     unit = unit_of(result.unit)
     columns = dict.fromkeys(cell.column for cell in result.cells)
     counted = all(column.isdecimal() and len(column) < 7 for column in columns)

@@ -1,5 +1,4 @@
-"""Shows the state of accelerators during measurement: links, clocks, temperature, power and
-throttling."""
+"""Shows accelerators during measurement: links, clocks, temperature, power and throttling."""
 
 from __future__ import annotations
 
@@ -107,7 +106,6 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 def _equivalent(
     curves: dict[str, list[tuple[float, float]]],
 ) -> dict[str, list[tuple[float, float]]]:
-    """Devices with the same constant value share a curve."""
     changed = {one: known for one, known in curves.items() if len({v for _, v in known}) > 1}
     steady = grouped((known[0][1], name) for name, known in curves.items() if name not in changed)
     shared = (
@@ -126,8 +124,7 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """What throttled the devices of matrix products; if `detailed`, also clocks, power and
-    temperature."""
+    """What throttled matrix products; if `detailed`, also clocks, power and temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]

@@ -1,5 +1,4 @@
-"""Shows a machine with the bandwidth that a run measured over each link, as a picture and as a
-tree."""
+"""Shows a machine with the bandwidth measured over each link, as a picture and as a tree."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ def _links_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Nothing if the run has several machines, or if all links lead to the network."""
+    """Yields nothing for several machines, or if all links lead to the network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -132,7 +131,6 @@ class _MachinePicture:
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
     def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
-        """With too many devices to read, equal parts are drawn as one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
         ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}

@@ -1,5 +1,4 @@
-"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is
-wrong."""
+"""Shows the verdict: what is wrong, why, and what to do first, or that nothing is wrong."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ RUN_THERE = "run there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What a command adds. `since` compares the run with earlier ones. `by_doctor`: all findings
-    stand above. `scripted`: the remedies were just written as a script."""
+    """`by_doctor`: all findings stand above. `scripted`: the remedies were just written."""
 
     kept: Path | None = None
     since: str | None = None
@@ -60,7 +58,6 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """All that is known of it, for a page: what is wrong, why, and what to do first."""
     wrong = worst_of(run, outcome)
     last = (*_lowest(run, outcome), *_waived(outcome), *numbers(run, outcome))
     if wrong is not None:
@@ -76,9 +73,8 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """The end of a screen: the lowest cells and the counts, then at most four lines: the verdict,
-    why, what to do first, the next command. The caller adds where the run is kept. With `verbose`,
-    what the figures cannot show stands above, too."""
+    """The lowest cells and the counts come before at most four lines: the verdict, why, what to do
+    first, the next command. `verbose` also shows what the figures cannot show."""
     wrong = worst_of(run, outcome)
     above = [*_lowest(run, outcome), *_waived(outcome)]
     if wrong is not None and wrong.cause is None:
@@ -104,8 +100,7 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """A command with its caption. Of a longer remedy, what it is about, and where all of it is
-    shown."""
+    """Of a longer remedy, it only says what it is about, and where all of it is shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -123,14 +118,12 @@ def _next_line(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Iterator
 
 
 def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """Yields the verdict only if something is wrong although no cell failed."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
         yield _problem(wrong, tuple(_lowest(run, outcome)), _where(run.machine, run))
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """Failed parts that do not count because the run did not measure them."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -140,7 +133,6 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
 def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
-    """Concludes on a machine without a run. `then` is a command to type next."""
     grave = [finding for finding in findings if finding.is_grave]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
@@ -153,7 +145,6 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """Names this machine, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else RUN_THERE
 
@@ -186,8 +177,7 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """The prose before the first command, and this command; all of them if the first changes
-    anything."""
+    """Yields the prose before the first command, and this one, or all if it changes anything."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -214,7 +204,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """If it was interrupted, one process measured it, and there is a journal."""
+    """An interrupted run goes on if one process measured it, and there is a journal."""
     is_open = run.finished is None and not run.machine.ranks
     return is_open and (folder / JOURNAL_FILE).exists()
 
@@ -233,7 +223,6 @@ def _waived(outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """Yields lines on problems that the figures cannot show, and on missed precision."""
     undetectable = list(map(str, outcome.undetectable))
     undetectable += [f"any loss of {one}" for one in outcome.parts("not-separate")]
     undetectable += [

@@ -22,21 +22,17 @@ _TONES: dict[int, Tone] = {-1: "bad", 1: "good"}
 
 
 class _Pair(NamedTuple):
-    """`speed` is how many times as fast the changed machine is."""
-
     before: float
     after: float
     speed: float
 
     @property
     def way(self) -> int:
-        """Returns -1 for a slower cell, 1 for a faster one, and 0 for an unchanged one."""
         return 0 if abs(self.speed - 1) <= SAME else 1 if self.speed > 1 else -1
 
 
 def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
-    """A row for each kind of figures that the change makes slower, or faster; the rest is named
-    below."""
+    """A row has a kind of figures that is slower, or faster; the rest is named below."""
     known = {(one.id, one.unit): one for one in figures_of(before).cells if one.figure}
     now = {(one.id, one.unit): one for one in figures_of(after).cells if one.figure}
     both = [(known[key], one) for key, one in now.items() if key in known]

@@ -1,5 +1,4 @@
-"""Says how the host's own memory compares with what its DIMMs allow, or with published figures, and
-names such figures in words."""
+"""Says how the host's memory compares with what its DIMMs allow, or with published figures."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 
 def compared(run: Run) -> str:
-    """The text is empty for all but runs of a real host's own memory."""
+    """Returns an empty text for all but runs of a real host's own memory."""
     here = _figures(run)
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
@@ -59,13 +58,12 @@ def compared(run: Run) -> str:
 
 
 def compared_with(run: Run) -> bool:
-    """Whether the sentence on a run's memory names a figure to compare with."""
     said = compared(run)
     return bool(said) and not said.startswith(_UNKNOWN)
 
 
 def may_be_cached(run: Run) -> str:
-    """Empty unless buffers fit, or nearly fit, in the whole last-level cache."""
+    """Returns an empty text unless buffers fit, or nearly fit, in the last-level cache."""
     near = [
         note
         for result in run.results
@@ -113,7 +111,7 @@ _PEAK = " by the fastest kernel"
 
 
 def in_words(result: Result, cell: CellResult) -> str:
-    """Empty for figures that are not of the host's own memory or CPUs."""
+    """Returns an empty text for figures that are not of the host's own memory or CPUs."""
     if result.backend != "host" or not cell.transfers:
         return ""
     does, first = cell.does, cell.transfers[0]
@@ -136,13 +134,11 @@ def unit_in_words(result: Result, cell: CellResult) -> str:
 
 
 def _is_of_memory(transfer: Transfer) -> bool:
-    """Points of a curve over sizes have a scale."""
     return transfer.source.is_host and transfer.scale == 1
 
 
 def _threads(cell: CellResult) -> str:
-    """Threads without a number are one for each CPU, and so are those of the primes unless there is
-    only one."""
+    """Without a number, each CPU has a thread, as for primes unless they have only one."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

@@ -1,5 +1,4 @@
-"""Makes a few lines on a result's expected figures and the cells that differ. Also puts the verdict
-on several cells into words."""
+"""Lines on expected figures and cells that differ, and the verdict on several cells in words."""
 
 from __future__ import annotations
 
@@ -23,7 +22,6 @@ CLEARLY = 0.9
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """Equal expectations share a line, the most frequent first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
@@ -32,7 +30,6 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """Cells that are held against their peers have a line of their own."""
     cells = grouped(
         (against(cell), in_result(results, one, compared(one, cell)))
         for one in results
@@ -50,13 +47,11 @@ def against(cell: CellResult) -> str:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """Names the cell, with the benchmark if there are several."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """`host:0 -> sim:3 43%`; of a total, the clearly lowest transfer: `others -> sim:7: sim:3 ->
-    sim:7 by ce 43%`."""
+    """Returns `host:0 -> sim:3 43%`; of a total, also its clearly lowest transfer."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)
@@ -64,15 +59,13 @@ def compared(result: Result, cell: CellResult) -> str:
 
 
 class Lowest(NamedTuple):
-    """`whose` adds the transfer to the cell's name."""
-
     share: float
     figure: float
     whose: str = ""
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns the share of the cell, or of the lowest transfer if its share is clearly lower."""
+    """Takes the lowest transfer's share if it is clearly lower."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -116,7 +109,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """Counts of figures; `cpus` (pairs of CPUs) and `others` are judged only by their peers."""
+    """`cpus` (pairs of CPUs) and `others` are judged only by their peers."""
 
     measured: int
     judged: int
@@ -132,7 +125,6 @@ def judged_of(run: Run) -> JudgedShare:
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
-    """The worst verdict or status. None if no cell is judged."""
     found: set[Status | Verdict] = {one.status for one in results if not one.cells}
     found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
     worst = next((word for word in _WORST_FIRST if word in found), None)
@@ -153,8 +145,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """`unjudged` says why the run cannot be judged, if it cannot. `is_waived`: something is
-    accepted."""
+    """`unjudged` says why the run cannot be judged. `is_waived`: something is accepted."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

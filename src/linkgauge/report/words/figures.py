@@ -1,5 +1,4 @@
-"""Shows figures, their intervals, differences and samples in few characters, and changes in
-words."""
+"""Figures, intervals, differences and samples in few characters, and changes in words."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ _FLAT = 1.002
 
 
 def digits(value: float) -> str:
-    """Returns the value in four digits, or with all digits before the point if there are more."""
+    """Returns four digits, or all digits before the point if there are more."""
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:#.4g}" if value else "0"
 
 
 def signed(ratio: float, decimals: int = 1) -> str:
-    """Returns a ratio as a difference: `+4.0%`, `-12.3%`, and from twice on `×2.5`."""
+    """Returns `+4.0%`, `-12.3%`, and from twice on `×2.5`."""
     return f"{100 * (ratio - 1):+.{decimals}f}%" if ratio < _TWICE else times(ratio)
 
 
@@ -41,8 +40,7 @@ def times(ratio: float) -> str:
 
 
 def difference(ratio: float, better: Better, other: str = "") -> str:
-    """`5.1% less`, `12% more than before`, and from twice on `2.5 times as much`; of a time `12%
-    longer`, `2.5 times as long as before`."""
+    """Returns `5.1% less` or `2.5 times as much`; of a time `12% longer than before`."""
     if ratio < _TWICE:
         than = f" than {other}" if other else ""
         less, more = ("less", "more") if better == "higher" else ("shorter", "longer")
@@ -52,8 +50,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """`a loss below 12%`, or of a time from twice on `a time below 2.5 times as long`. Losses that
-    leave a tenth or less say no more than that nothing is known: `a loss of half`."""
+    """Returns `a loss below 12%`, or `a loss of half` if nothing is known."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -71,14 +68,14 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """It leaves a tenth of a rate, or is ten times a time: nothing is known then."""
+    """Nothing is known of a loss that leaves a tenth of a rate, or is ten times a time."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
-    """Returns a figure with the wider half of its interval, if any: `55.40 ±0.5%`."""
+    """Returns `55.40 ±0.5%`, the wider half of the interval."""
     text = digits(figure / unit_of(unit).scale)
     if low is None or high is None:
         return text
@@ -86,8 +83,7 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """As bars, from the lowest to the highest; with more than `most`, a bar is the median of
-    several."""
+    """Returns bars from lowest to highest; beyond `most`, a bar is the median of several."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -103,7 +99,7 @@ BINS = 24
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """Draws a histogram of positive samples on a logarithmic axis, relative to the highest bar."""
+    """The axis is logarithmic, bars are relative to the highest. Samples are positive."""
     least, most = min(samples), max(samples)
     width = math.log(most / least) / bins
     counts = Counter(

@@ -1,5 +1,4 @@
-"""Writes all remedies as a shell script. The script does nothing until a person has read and
-confirmed it."""
+"""Writes all remedies as a shell script, which does nothing until a person confirms it."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """Each finding is a comment, and a remedy occurs once. Files, and commands with placeholders,
-    are comments too."""
+    """A remedy occurs once. Findings, files and commands with placeholders are comments."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for equivalent in equivalent_findings(findings):

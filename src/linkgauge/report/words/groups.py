@@ -1,5 +1,4 @@
-"""Groups findings that are shown together: findings that differ only in their subject, and the
-findings that they explain."""
+"""Groups findings that differ only in their subject, with the findings that they explain."""
 
 from __future__ import annotations
 
@@ -23,8 +22,6 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject, and those that they explain."""
-
     equivalent: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
 
@@ -53,7 +50,6 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def equivalent_findings(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Groups findings that differ only in subject and remedy, in the order of the findings."""
     return grouped(
         ((one.check, one.severity, one.found, one.why, one.lines), one) for one in findings
     ).values()
@@ -64,8 +60,7 @@ def subjects_of(*equivalent: Sequence[Finding]) -> str:
 
 
 def of_waivers(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yields a line for each waived finding, with who accepts it until when, and for each waiver
-    that covers nothing."""
+    """Also yields waivers that cover nothing."""
     for one in findings:
         if one.severity == "waived":
             by = f", {one.waived}" if one.waived else f": {one.why}"

@@ -30,7 +30,6 @@ def thread_lines(result: Result) -> Iterator[Line]:
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """The CPU time that a hypervisor took from threads, if it is much."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -65,8 +64,7 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """`named`: the table itself shows the verdict of each cell. `detailed` shows everything that is
-    known."""
+    """`named`: the table itself shows verdicts. `detailed` shows everything that is known."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -129,7 +127,6 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """A line for each status other than pass, with the reason and the cells."""
     several = len({result.benchmark for result in results}) > 1
     found = tabled(
         ((cell.status, cell.reason), in_result(results, result, str(cell.place)), None)
@@ -146,7 +143,6 @@ LEAST = 17
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """How many cells of a round ran at once, the sum of their figures, and its share."""
     rounds = grouped(
         (cell.round, cell)
         for cell in result.cells
@@ -176,7 +172,6 @@ _Figures = dict[str, float]
 
 
 def page_lines(result: Result) -> Iterator[Line]:
-    """What page sizes, memory policies and memory on other nodes change."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
@@ -239,7 +234,6 @@ def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
 
 
 def _gain(base: CellResult, huge: CellResult) -> float | None:
-    """None if their intervals overlap."""
     ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
     if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
         return None

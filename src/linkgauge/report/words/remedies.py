@@ -1,8 +1,6 @@
-"""Reads the lines of a remedy as shell commands, prose, or files.
-
-A line is a command only if this module knows each program in it, and if the shell expands nothing
-in it except the variables that remedies set. Thus no name from a captured machine becomes a
-command. Every other line is prose, including lines that begin with `# `."""
+"""Reads the lines of a remedy as shell commands, prose, or files. A command's programs are known
+here, and the shell expands only variables that remedies set: no name from a captured machine
+becomes a command."""
 
 from __future__ import annotations
 
@@ -93,13 +91,10 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def needs_variables(self) -> bool:
-        """Whether the command uses a variable that an earlier line sets."""
         return self.line == PORT_ABOVE or bool(_VARIABLE.search(self.line))
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file that a person should write, such as a systemd unit."""
-
     path: str
     lines: tuple[str, ...]
 
@@ -108,8 +103,7 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """The lines from `[Section]` to the next comment are a file, whose path the prose before
-    has."""
+    """From `[Section]` to the next comment is a file, whose path the prose before has."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -126,7 +120,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def as_command(line: str) -> Command | None:
-    """None if the line is prose, or might do more than start the programs known here."""
+    """Returns None for prose, or what might do more than start the programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
         return Command(tuple(code.split()), "".join(said).strip())

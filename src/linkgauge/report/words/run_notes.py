@@ -53,8 +53,6 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Each warning once, with its number of cells. Those about sizes near a cache's size are
-    combined."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
@@ -62,7 +60,6 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """Notes that differ only in numbers, or after a colon, are combined."""
     kinds = grouped(
         (_NUMBER.sub("0", noted.sentence.partition(": ")[0]), noted) for noted in _of_cells(run)
     )
@@ -104,8 +101,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """What decides what figures say: ranges that are not the file's, what is assumed of a simulated
-    machine, and faults without an effect."""
+    """Yields ranges that are not the file's, what is assumed, and faults without effect."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -119,7 +115,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """The larger group first: `396.10 or 356.20 GB/s, 60 : 40`."""
+    """Shows the larger group first: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -128,8 +124,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """`cells` are those with the precision that they reached, the worst first; `unknown` have no
-    interval."""
+    """`cells` missed the precision, the worst first; `unknown` have no interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -149,7 +144,6 @@ class Missed(NamedTuple):
 
 
 def missed_precision(run: Run) -> Missed | None:
-    """None if every cell reached it, or if none was asked for."""
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
@@ -174,8 +168,7 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """A time budget, unless other programs use the machine (`is_busy`). Where a budget did not
-    reach all cells, more time goes to these first: nothing is said."""
+    """Advises a time budget, unless programs keep the machine busy or a budget missed cells."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     used = ""
@@ -192,7 +185,6 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
 
 
 def unreached(run: Run) -> str | None:
-    """None if the time budget reached all."""
     left = [
         (result.benchmark, number, len(result.cells))
         for result in run.results
@@ -219,7 +211,6 @@ FEW_NAMED = 3
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """Names a cell by benchmark and place, with the size if there are several."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:
@@ -239,8 +230,7 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Reaches all cells, and the precision where all were reached: `3m`. None if more time is no
-    help, or for a command without budgets."""
+    """Returns `3m` for all cells, or else the precision. None if no budget can help."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [(result, cell) for result in run.results for cell in result.cells]
@@ -285,7 +275,6 @@ def _times_more(cell: CellResult, run: Run) -> float:
 
 
 def _rounded(seconds: float) -> str:
-    """Rounded up, as people type it: `50s`, `3m`, `15m`."""
     if seconds <= 60:
         return f"{math.ceil(seconds / 10) * 10}s"
     step = 1 if seconds <= 600 else 5

@@ -48,7 +48,6 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    """`sizes` are those of the buffers."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
@@ -64,7 +63,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """Returns the program's name if a shell finds it, else the path that was typed."""
+    """The name if a shell finds it, else the path that was typed."""
     from shutil import which
 
     typed = sys.argv[0]

@@ -32,8 +32,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
-    """Returns what is worst, in this order: a lost rank, the first failure among the findings, the
-    first cell that failed or is low, the first finding, the first cell that is perhaps low."""
+    """The worst is a lost rank, too much heat, a failure among the findings, a cell that failed or
+    is low, another finding, or a cell that is perhaps low, in this order."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -54,14 +54,13 @@ def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
 
 
 def short_verdict(run: Run, outcome: Outcome) -> str:
-    """The verdict on a judged run in a few words: `ok`, `not judged`, or what is wrong."""
+    """Returns `ok`, `not judged`, or what is wrong."""
     wrong = worst_of(run, outcome)
     word = NOTHING if nothing_wrong(run) == NOTHING else outcome.word
     return word if wrong is None else " ".join(text_of(wrong.what).split())
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
-    """The first failure, or else the first finding, with what explains it."""
     said = [
         (equivalent, group)
         for group in groups
@@ -102,7 +101,7 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """The lowest first: the share, the figure, the cell, and what the share is of."""
+    """The lowest come first: share, figure, cell, and what the share is of."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

@@ -17,16 +17,13 @@ GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 
 
 class LibraryCall(NamedTuple):
-    """A function of NCCL or of the driver, with its arguments."""
-
     name: str
     address: int
     words: tuple[int, ...]
 
 
 class CollectivePart(NamedTuple):
-    """One rank's part of a collective of `size` bytes. `place` is the index of its copy in the
-    group of transfers. `send` and `receive` are addresses, equal if the collective is in place."""
+    """`place` is the index of the copy in the group. `send` and `receive` are equal in place."""
 
     place: int
     rank: int
@@ -63,8 +60,7 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """The calls of one iteration; those that wait for each other are an NCCL group. `reductions`
-    has NCCL's code for each part. Raises Unsupported if there are none."""
+    """Calls that wait for each other are an NCCL group. Raises Unsupported without any call."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
@@ -114,7 +110,6 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
 
 
 def _with_all(nccl: Nccl, part: CollectivePart, name: str) -> list[LibraryCall]:
-    """Returns the calls that send one share to each rank, or receive one from each."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     first = part.sends_from if name == "ncclSend" else part.receives_at
     return [_move(nccl, part, name, first + p * share, count, p) for p in range(part.ranks)]
@@ -137,8 +132,7 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """First, the rank's own share is copied to its place. Then, for each bit of the rank's number,
-    two ranks that differ in it exchange all shares that they have."""
+    """Ranks that differ in a bit of their number exchange all shares they have, bit by bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

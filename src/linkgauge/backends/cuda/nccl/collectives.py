@@ -1,6 +1,5 @@
-"""Collectives by NCCL, over devices of this process and perhaps of others. One thread makes the
-calls for all devices of its process, as one NCCL group and in native code, as nccl-tests does. The
-host's clock runs from before the first call until all streams are done."""
+"""Collectives by NCCL. As in nccl-tests, one thread makes all calls of a process, as one NCCL group
+in native code; the host's clock runs until all streams are done."""
 
 from __future__ import annotations
 
@@ -40,8 +39,6 @@ _ENTRIES = 4
 
 
 class Passage(NamedTuple):
-    """This process's side of a copy by NCCL, number `rank` of two."""
-
     nccl: Nccl
     communicator: Any
     rank: int
@@ -79,8 +76,6 @@ _OLDEST_OF_EIGHT_BITS = 90
 
 
 class NcclCommunicators:
-    """NCCL and its communicators, loaded for the first collective, and kept for later ones."""
-
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
         self._nccl: Nccl | None = None
@@ -89,7 +84,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Loaded when first needed. Raises Unsupported if NCCL is missing."""
+        """NCCL is loaded when first needed. Raises Unsupported if it is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -108,7 +103,6 @@ class NcclCommunicators:
             yield True, refusal
 
     def remarks(self) -> tuple[str, ...]:
-        """NCCL's version, and the environment variables that change its behaviour."""
         if self._nccl is None:
             return ()
         named = sorted(name for name in os.environ if name.startswith(_VARIABLES))
@@ -123,14 +117,13 @@ class NcclCommunicators:
         return CudaBuffer(memory, size, address, device, free, is_exported=False)
 
     def token(self) -> bytes:
-        """Returns a new token. Ranks that use the same token form a communicator."""
         return self.nccl.token()
 
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """`copies` has one transfer for each rank. If other processes take part, `tokens` has one
-        for each group of ranks. Raises Unsupported if NCCL or a device cannot carry it out."""
+        """With other processes, `tokens` has one for each group of ranks. Raises Unsupported if
+        NCCL or a device cannot carry it out."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -163,7 +156,6 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """`here`: numbers and devices of this process's ranks. Created once."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)

@@ -34,14 +34,10 @@ class _Content(ctypes.Structure):
 
 
 class _Origin(ctypes.Structure):
-    """The struct `Origin` of content.cuh."""
-
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("first", "chunk", "base"))
 
 
 class RankData:
-    """The data that ranks send in a collective. It is computed from a seed."""
-
     def __init__(self, work: Collective, ranks: int, seed: int) -> None:
         self._type = work.number.code
         self._of = _Content(*content_fields(work, ranks, seed))
@@ -52,7 +48,7 @@ class RankData:
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """The number of wrong elements, and the index of the first one (0 if there are none)."""
+        """Returns the number of wrong elements, and the index of the first one (0 without any)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
             words = [new_word(device, made, byte) for byte in (0, 0xFF)]
@@ -75,8 +71,6 @@ _GRAPHED = 512
 
 
 class NcclGroup(CollectiveGroup):
-    """This process's parts of a collective that has `count` parts in all processes."""
-
     def __init__(
         self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
     ) -> None:
@@ -131,7 +125,6 @@ class NcclGroup(CollectiveGroup):
             self._capture(loops * batches)
 
     def _capture(self, loops: int) -> None:
-        """Records `loops` iterations as a CUDA graph on each device."""
         begun: list[CollectivePart] = []
         try:
             for part in self._parts:
@@ -177,8 +170,7 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes the calls `times` times, then those in `last`. Returns the seconds until all work
-        has ended. Raises an exception for the first call that fails."""
+        """Returns the seconds until all work has ended. Raises the first failed call's error."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]

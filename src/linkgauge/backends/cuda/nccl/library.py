@@ -1,5 +1,4 @@
-"""Calls NCCL and translates its errors. Communicators are created by nccl4py, NVIDIA's Python
-package; all other functions are called directly."""
+"""Calls NCCL, and translates its errors. NVIDIA's nccl4py creates the communicators."""
 
 from __future__ import annotations
 
@@ -30,8 +29,6 @@ _bindings = partial(errors_of, "nccl")
 
 
 class Nccl:
-    """The library NCCL. `core` is the module nccl.core of nccl4py."""
-
     def __init__(self, core: Any, path: str) -> None:
         self._core = core
         self.path = path
@@ -57,13 +54,12 @@ class Nccl:
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Raises what `error` returns."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Unsupported if NCCL does not accept the arguments, else BackendError."""
+        """Returns Unsupported if NCCL does not accept the arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -72,7 +68,6 @@ class Nccl:
         return BackendError(name, ": ".join([said, *why]))
 
     def token(self) -> bytes:
-        """Returns a new token. Ranks that use the same token form a communicator."""
         with _bindings("ncclGetUniqueId"):
             return bytes(self._core.get_unique_id())
 
@@ -93,7 +88,6 @@ class Nccl:
 
     @contextmanager
     def _together(self, call: str, ranks: Sequence[Any]) -> Iterator[None]:
-        """Makes nccl4py's calls of several ranks one NCCL group."""
         with _bindings(call), self._core.group() if len(ranks) > 1 else nullcontext():
             yield
 
@@ -134,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """One NCCL group, which calls that wait for each other need."""
+        """Calls that wait for each other need to be one NCCL group."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -164,7 +158,7 @@ class Nccl:
 
 
 def open_nccl() -> Nccl:
-    """Opens NCCL. Raises Unsupported with the remedy if NCCL or nccl4py is missing."""
+    """Raises Unsupported with the remedy if NCCL or nccl4py is missing."""
     try:
         core = import_module("nccl.core")
     except (ImportError, RuntimeError) as error:

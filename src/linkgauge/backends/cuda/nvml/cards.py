@@ -1,5 +1,4 @@
-"""NVIDIA's cards as NVML reports them, under the numbers that CUDA gives them. CUDA stays closed:
-its driver takes one to two seconds to start on machines with several cards."""
+"""NVIDIA's cards as NVML reports them, without CUDA, whose driver takes 1 to 2 s to start."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """`index` is its number in CUDA, `driver` a version; null if unknown."""
+    """`index` is its number in CUDA, `place` PCI domain, bus and device, `memory` usable bytes."""
 
     place: tuple[int, int, int]
     model: str
@@ -67,8 +66,6 @@ class Card(msgspec.Struct, frozen=True):
 
 
 class CardsGlance:
-    """What NVML reports about these cards. `tuned` says whether tuned settings are used."""
-
     def __init__(self, cards: Sequence[Card], *, tuned: bool) -> None:
         self._cards, self._tuned = cards, tuned
 
@@ -81,9 +78,8 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """The cards in CUDA's order, or None if only CUDA knows them: NVML is missing or does not
-    answer about a card, a card has MIG instances or shares the host's memory, or the order is
-    CUDA's choice."""
+    """Returns the cards in CUDA's order, or None if only CUDA knows them: NVML is silent about a
+    card, a card has MIG instances or shares the host's memory, or CUDA chooses the order."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -101,7 +97,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """None if the card has MIG instances, or NVML does not report its (the host's) memory."""
+    """Returns None for a card with MIG instances or the host's memory, which NVML omits."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -124,7 +120,7 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Usable bytes. Only the call's second version reports what the driver reserves."""
+    """Returns usable bytes. Only the call's second version reports what the driver reserves."""
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
@@ -135,23 +131,17 @@ def _memory(asked: Questions) -> int | None:
 
 
 def _ordered(cards: Sequence[Card], order: str | None) -> list[Card] | None:
-    """Returns the cards in CUDA's order, or None if only CUDA knows it.
-
-    CUDA_DEVICE_ORDER=PCI_BUS_ID sorts by PCI address. The default FASTEST_FIRST sorts "from fastest
-    to slowest using a simple heuristic" (CUDA Programming Guide, "CUDA Environment Variables"). The
-    heuristic is not documented, so the order of unlike cards is CUDA's choice. Cards of one model
-    are equally fast, and CUDA lists them by PCI address: so it did in all recorded runs of several
-    cards."""
+    """None if only CUDA knows the order. PCI_BUS_ID sorts by PCI address; the default FASTEST_FIRST
+    by an undocumented heuristic (CUDA Programming Guide, "CUDA Environment Variables"), which has
+    listed cards of one model by PCI address in all recorded runs."""
     if order != "PCI_BUS_ID" and len({(card.model, card.memory) for card in cards}) > 1:
         return None
     return sorted(cards, key=lambda card: card.place)
 
 
 def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
-    """Returns the cards that CUDA_VISIBLE_DEVICES selects, in its order, or None if only CUDA knows
-    what it means. The variable has numbers, or UUIDs or their beginnings. The first entry that fits
-    no card hides itself and all that follow (CUDA Programming Guide, "CUDA Environment
-    Variables")."""
+    """Returns None if only CUDA knows the variable's meaning. The first number or UUID that fits no
+    card hides all that follow (CUDA Programming Guide)."""
     if wanted is None:
         return [*cards]
     words = wanted.split(",")

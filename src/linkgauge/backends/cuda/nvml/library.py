@@ -1,6 +1,5 @@
-"""Facts and states of devices from NVML, NVIDIA's management library, by nvidia-ml-py. Any call may
-fail in a virtual machine, without root, or with an older driver: the value is then null, and
-`unknown` has the reason."""
+"""Facts about devices from NVML, by nvidia-ml-py. Any call may fail (virtual machine, no root,
+older driver): the value is then null, and `unknown` has the reason."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """The processes that are neither this one nor other workers of its parent, sorted. None if a
-    process is hidden, because its parent is then unknown."""
+    """Neither this process nor its parent's workers count. Returns None if a process is hidden."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -77,7 +75,7 @@ _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """Returns the module pynvml. Raises Unsupported with the remedy if NVML is not available."""
+    """Raises Unsupported with the remedy if NVML is not available."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -101,11 +99,9 @@ class Questions:
         self.unknown: dict[Gap, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls the NVML function `name` for the device. `what` names the fact in `unknown`."""
         return self.system(what, name, self.handle, *arguments)
 
     def system(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls an NVML function that is not about a device. `what` names the fact in `unknown`."""
         try:
             return getattr(self.library, name)(*arguments)
         except AttributeError:
@@ -184,7 +180,6 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def domain(self, index: int) -> str | None:
-        """The NVLink domain that may contain several machines, or None."""
         with suppress(LinkgaugeError):
             return domain(fabric(self._questions(self._devices[index])))
         return None
@@ -200,7 +195,6 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: CudaDevice | Card) -> Questions:
-        """Raises DeviceLost for a lost device, Unsupported if NVML does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -249,7 +243,6 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """`near` is the nearest NUMA node. `peers` maps PCI addresses to device memories."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
     width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
@@ -303,7 +296,6 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
 
 
 def _speed(generation: int | None) -> float | None:
-    """Returns the speed of a PCIe generation in GT/s per lane."""
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
@@ -324,7 +316,7 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """The application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
+    """Returns the application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -347,7 +339,6 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
 
 
 def _process_use(asked: Questions, processes: Sequence[int]) -> tuple[float, ...] | None:
-    """The share of recent time in which each process used the device, by copies, too."""
     try:
         samples = asked.library.nvmlDeviceGetProcessUtilization(asked.handle, 0)
     except Exception as error:  # noqa: BLE001  # the binding's errors share no base class

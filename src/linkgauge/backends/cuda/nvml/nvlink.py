@@ -1,5 +1,4 @@
-"""Reads facts about a device from NVML: product, fabric and links. Links are NVLink, and NVLink-C2C
-to the CPU."""
+"""Reads product, fabric, NVLinks and NVLink-C2C (to the CPU) of a device from NVML."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """NVLink, then C2C, each numbered from 0. `near` is the NUMA node at the end of C2C. `peers`
-    maps PCI addresses to device memories."""
+    """`near` is the NUMA node of NVLink-C2C; `peers` are device memories by PCI address."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -100,7 +98,7 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Payload bytes sent and received. The counters count KiB before NVLink 5."""
+    """Returns payload bytes sent and received. The counters count KiB before NVLink 5."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -109,7 +107,6 @@ def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
-    """The memory at the other end, or a name if it is no device of this process."""
     library = asked.library
     kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
     info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
@@ -134,14 +131,13 @@ def pci_address(info: Any) -> str | None:
 
 
 def text(value: Any) -> str | None:
-    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
+    """Older versions of nvidia-ml-py answer in bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """0 if the device has no such field, because it then has no links."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -149,7 +145,6 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """NVML_FI_DEV_ fields; `wanted` are pairs of a field and a link. Unknown ones are None."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
@@ -178,7 +173,6 @@ an HGX board is 692-2G520-0282-001, and an H100 PCIe 900-21010-0000-000."""
 
 
 def board(asked: Questions, model: str) -> dict[str, str | None]:
-    """Part number and form factor, by the names of Accelerator's fields."""
     part = asked.ask("board", "nvmlDeviceGetBoardPartNumber") or None
     return {"board": part, "form_factor": form_factor(model, part)}
 
@@ -199,7 +193,6 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """Registration, clique and cluster, by Accelerator's fields; empty without a fabric."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")
