@@ -30,7 +30,7 @@ LEAST = 8
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
-    """Returns the sizes up to `largest`, each 4 times the previous size."""
+    """Returns the sizes in bytes up to `largest`, each 4 times the previous one."""
     steps = (largest // LEAST).bit_length() // 2 + 1
     return tuple(size for step in range(steps) if (size := LEAST << 2 * step) <= largest)
 
@@ -97,7 +97,6 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """The user's sizes in bytes if given, else the profile's, up to the user's largest."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest

@@ -1,5 +1,5 @@
-"""Benchmarks of single GPUs. Matrix products hardly depend on the host: compared with copies, they
-show whether host or device is slow. They run first, because they warm the device."""
+"""Benchmarks of single GPUs. Matrix products hardly depend on the host, so they show, beside
+copies, whether host or device is slow. They also warm the device."""
 
 from __future__ import annotations
 
@@ -177,7 +177,6 @@ def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _more_and_more(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells with more and more copies at once: 1, 2, 4 … and all."""
     there = copies(fabric)
     for count in counts_up_to(len(there)):
         yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)

@@ -1,5 +1,4 @@
-"""Formats help texts: options under headings, examples on lines of their own, no word or figure
-broken.
+"""Formats help: options under headings, examples on lines of their own, no word or figure broken.
 
 A command's docstring is its help. The first paragraph is the summary in the overview. A block that
 begins with `Examples:` is printed last, with its lines unchanged."""
@@ -78,7 +77,6 @@ class _Layout(NamedTuple):
         return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
-        """Wraps a text into lines without breaking words. The first line begins with `first`."""
         from textwrap import wrap  # 3 ms, and only help needs it
 
         glued = _FIGURE.sub(_GLUE, text)
@@ -90,14 +88,12 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """Returns the column at which texts begin: after the longest term. Very long terms are
-        ignored."""
+        """Returns the column at which texts begin, after all terms but very long ones."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Yields each term with its text from `column` on. The text of a longer term begins on the
-        next line."""
+        """Yields each term with its text from `column` on; of a long one, on the next line."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]
@@ -145,8 +141,8 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """Whether help has colours. On a terminal it has, unless NO_COLOR forbids colours. Elsewhere it
-    has only if FORCE_COLOR requests colours, as for all other output."""
+    """Whether help has colours: on a terminal unless NO_COLOR forbids them, elsewhere only if
+    FORCE_COLOR requests them, as for all other output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

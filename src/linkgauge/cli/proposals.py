@@ -1,4 +1,4 @@
-"""What a shell proposes for options and arguments. It is found without opening a device."""
+"""What a shell proposes for options and arguments, found without opening a device."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def labels(_: Typed) -> Iterable[str]:
 
 
 def devices(typed: Typed) -> Iterable[str]:
-    """Returns the devices of the machine that is asked for, else the PCI addresses of this
-    machine's accelerators."""
+    """Returns the devices of the machine that is asked for, else this one's PCI addresses."""
     machine = typed.others.get("machine")
     if machine is not None:
         return _devices(_text(machine))
@@ -47,7 +46,7 @@ def devices(typed: Typed) -> Iterable[str]:
 
 def faults(typed: Typed) -> Iterator[str]:
     """Yields faults that can be completed as typed: an example of each kind; of the only kind that
-    begins so, a fault of each part of the machine; and behind a part, what the kind takes."""
+    begins so, a fault of each part; and behind a part, what the kind takes."""
     from linkgauge.backends.sim.faults import ALL, FAULTS, parameters
 
     kind, *rest = typed.text.split(" ")
@@ -83,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def _targets(text: str) -> Iterable[str]:
-    """Returns what a fault can have as its target. Of a large machine, only devices."""
+    """Returns the parts that a fault can have as its target; of a large machine, only devices."""
     if _count(text) > _LARGE:
         return _devices(text)
     from linkgauge.backends.sim.machine import built

@@ -1,5 +1,4 @@
-"""Resumes a run of one process that was interrupted. The machine and the options must be the same
-as before."""
+"""Resumes an interrupted run of one process, on the same machine and with the same options."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures the cells that the run in this folder still lacks. The options `given` must equal
-    the run's options. Raises InputError if the options or the machine differ, and for a run of
-    several ranks. Raises DeviceBusy if another run measures a device."""
+    """Measures the cells that the run in this folder still lacks. Raises InputError if the options
+    `given` or the machine differ from the run's, and for a run of several ranks. Raises DeviceBusy
+    if another run measures a device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened
@@ -76,8 +75,6 @@ def of_ranks(folder: Path) -> str:
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:
-    """Raises InputError if the description of the simulated machine has changed since the run
-    began."""
     from linkgauge.backends.sim.description import load
 
     if simulation is None or load(machine)[1] != simulation.description:
@@ -88,8 +85,7 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine) -> dict[str, str]:
-    """Returns the properties of a machine that figures depend on, by name. Readings that change by
-    themselves, such as free memory, are left out."""
+    """Returns a machine's properties that figures depend on; free memory and the like are not."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -106,8 +102,7 @@ def fingerprint(machine: Machine) -> dict[str, str]:
 
 
 def check_same_machine(then: Machine, now: Machine) -> None:
-    """Raises InputError if this machine differs from the run's machine. The message names the first
-    property that differs."""
+    """Raises InputError with the first property in which this machine differs from the run's."""
     was, present = fingerprint(then), fingerprint(now)
     for name in dict.fromkeys((*was, *present)):
         before, after = (prints.get(name) or "absent" for prints in (was, present))
@@ -119,7 +114,7 @@ def check_same_machine(then: Machine, now: Machine) -> None:
 
 
 def check_same_options(then: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Raises InputError for the first given option that differs from the run's option."""
+    """Raises InputError for the first given option that differs from the run's."""
     for name, value in given.items():
         if then.get(name) != value:
             own = f"{name} {then[name]}".strip() if name in then else f"no {name}"

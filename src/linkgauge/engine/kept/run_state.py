@@ -38,8 +38,7 @@ class RunState(Protocol):
 
 
 class PreciseRun:
-    """The state of a run that measures until its figures are precise. It keeps all records, and the
-    repetitions as `repetitions`."""
+    """The state of a run that measures until its figures are precise."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -55,8 +54,7 @@ class PreciseRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until no repetition begins any more, if the user gave a time budget. None
-        without one, and on a simulated machine."""
+        """The seconds left of a budget that the user gave; None without one and if simulated."""
         budget = self.opened.budget
         if budget is None or not budget.order or self.opened.settings.simulation is not None:
             return None
@@ -77,8 +75,7 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Returns the state of a run after these records. Raises InputError if the first record is not
-    a run's plan."""
+    """Returns the state after these records. Raises InputError if the first is no run's plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

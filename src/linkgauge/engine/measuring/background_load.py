@@ -1,10 +1,8 @@
-"""Measures the CPU load of other processes during a run, and which CPUs of a virtual machine are
-near each other.
+"""Measures other processes' CPU load, and which CPUs of a virtual machine are near each other.
 
 The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
-matter. For a short repetition, this span begins before the repetition. Reading all processes takes
-milliseconds. Processes are therefore read only when other processes are busy, and never while a
-sample is timed."""
+matter; for a short repetition, this span begins before it. Reading all processes takes
+milliseconds, so it is done only when others are busy, and never while a sample is timed."""
 
 from __future__ import annotations
 
@@ -44,8 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near the CPUs of a virtual machine are to each other. On hardware the result is
-    empty, because cores do not move."""
+    """Measures how near a virtual machine's CPUs are. Hardware has no result: its cores stay."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
@@ -59,9 +56,8 @@ class Nearness:
 
     def measure(self) -> tuple[float, ...]:
         """Returns the seconds that a message takes one way, for each pair of CPUs, as measured
-        within the last `HOLDS` seconds. Measuring takes about 0.3 ms per pair, and 40 ms where
-        processes share the CPUs. The result is empty without pairs, or if a thread cannot run on
-        one of the CPUs."""
+        within the last `HOLDS` seconds. Takes about 0.3 ms per pair, and 40 ms where processes
+        share the CPUs. Empty without pairs, or if a thread cannot run on one of the CPUs."""
         now = time.monotonic()
         if now - self._last[0] >= HOLDS:
             found = tuple[float, ...]()
@@ -72,8 +68,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Returns pairs of the first CPU with each other CPU. If there are many, at most `PAIRS` others
-    are taken at even distances."""
+    """Pairs the first CPU with each other one, or with `PAIRS` others at even distances."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -94,8 +89,7 @@ _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """CPU time used up to a `moment` (of `time.monotonic`). `all` is for all CPUs together, and
-    `own` for the run's processes."""
+    """CPU time up to a `moment` (monotonic clock): on all CPUs, and by the run's own processes."""
 
     moment: float
     all: CpuTime
@@ -103,8 +97,8 @@ class _At(NamedTuple):
 
 
 class BackgroundLoad:
-    """Measures the CPU time that processes outside the run use. The run's processes are this
-    process, its parent, and the parent's other children."""
+    """Measures the CPU time of processes outside the run. The run's processes are this process, its
+    parent, and the parent's other children."""
 
     def __init__(self) -> None:
         self._nearness = Nearness.here()
@@ -114,17 +108,15 @@ class BackgroundLoad:
         self._busiest: tuple[str, int] | None = None
 
     def begin(self) -> None:
-        """Marks the beginning of a repetition."""
         if (now := self._now()) is not None:
             self._past.append(now)
             if not self._processes:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the repetition began. For a short repetition, the span begins
-        earlier. `by_cpus` says that CPUs carried out the repetition's transfers: how near they are
-        to each other then matters, too. Returns None if the kernel does not report CPU time, or if
-        no repetition began."""
+        """Returns the load since the repetition began, or over a longer span if it is short.
+        Returns None if the kernel reports no CPU time, or no repetition began. `by_cpus` says that
+        CPUs carried out the transfers: how near they are to each other then matters, too."""
         now = self._now()
         if now is None or not self._past:
             return None

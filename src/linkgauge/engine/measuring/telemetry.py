@@ -1,8 +1,7 @@
 """Reads the state of accelerators while they are measured: links, clocks and throttling.
 
-A separate thread queries the accelerators' libraries. The measuring thread only starts and stops
-that thread. A simulated machine is queried once and without a thread, because its time is not wall
-time."""
+A thread queries their libraries; the measuring thread only starts and stops it. A simulated machine
+is queried once and without a thread, because its time is not wall time."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Queries the devices while this block runs. The `readings` of the yielded object are the
-    results. Without `threaded`, queries them only once, at the start."""
+    """Queries the devices while this block runs, or without `threaded` only at its start."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()
@@ -92,7 +90,6 @@ class Sensing:
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    """Returns a summary of a device's readings."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:
         return Reading(memory=memory, count=0)
