@@ -100,9 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs a block that the user asked for. Raises PluginFailed if code of a plug-in fails; a
-        LinkgaugeError stays. `prints` is for code that may take long and whose stdout stays: what
-        the user wants, and what a worker does."""
+        """Runs code that the user asked for. Raises PluginFailed if a plug-in's fails, except for a
+        LinkgaugeError. With `prints`, it may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -112,8 +111,8 @@ class Hook(NamedTuple):
     def exit_code(
         self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
     ) -> int:
-        """Returns the exit code of a command or a tool, also that of a plug-in's SystemExit.
-        Exceptions in `passes` and LinkgaugeErrors stay. Raises PluginFailed for all else."""
+        """Returns the exit code of a command or a tool, also of SystemExit. Raises PluginFailed for
+        all else but LinkgaugeErrors and exceptions in `passes`."""
         if self.is_ours:
             return cast("int", call())
         with _Guard(self, (LinkgaugeError, *passes), prints=True):
@@ -340,7 +339,6 @@ class _Slow:
             time.sleep(wait)
 
     def _next(self) -> float | None:
-        """Names late hooks. Returns the seconds until the next one is late; None without any."""
         with self._lock:
             now = time.monotonic()
             slow = {guard: hook for guard, (hook, at) in self._running.items() if at <= now}

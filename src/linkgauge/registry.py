@@ -92,8 +92,6 @@ def loaded(place: str) -> Any:
 
 
 def deferred(place: str) -> Callable[..., Any]:
-    """Returns a function that loads and calls the one at `MODULE:NAME`."""
-
     def call(*given: Any, **named: Any) -> Any:
         return loaded(place)(*given, **named)
 
@@ -113,7 +111,6 @@ def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
 
 
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
-    """Returns the `MODULE:NAME` and the origin of each addition of a kind, by name."""
     offered = (
         (name, place, origin)
         for room, origin in _with_origins()
@@ -123,7 +120,6 @@ def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]
 
 
 def operation(name: str) -> Any:
-    """Loads and returns the code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
@@ -158,7 +154,6 @@ def _described(place: str, hook: Hook, value: str) -> tuple[str, str] | None:
 
 
 def _machine(machine: Any) -> tuple[str, str] | None:
-    """Returns a described machine. Raises Unfit if it is not its name and YAML."""
     if machine is None:
         return None
     if not isinstance(machine, tuple) or [*map(type, machine)] != [str, str]:
@@ -167,14 +162,12 @@ def _machine(machine: Any) -> tuple[str, str] | None:
 
 
 def benchmarks() -> Iterator[RoomBenchmarks]:
-    """Yields the benchmarks of all rooms."""
     for room, origin in _with_origins():
         for heading, place in room.benchmarks.items():
             yield RoomBenchmarks(heading, place, Hook(place, origin))
 
 
 def _made_of(place: str, hook: Hook, made: Callable[[str, Hook], _T]) -> tuple[_T, ...]:
-    """Returns what `made` makes of the object at `place`, or nothing if a plug-in fails."""
     return hook.tried(lambda: (made(place, hook),), ())
 
 
@@ -239,7 +232,6 @@ def _offered() -> Iterator[tuple[str, str, str, Path]]:
 
 
 def _places(entry_points: str) -> Iterator[str]:
-    """Yields the `MODULE:NAME` of each entry point of the group, from an `entry_points.txt`."""
     lines = map(str.strip, entry_points.partition(f"[{GROUP}]")[2].splitlines())
     for line in takewhile(lambda line: not line.startswith("["), lines):
         if "=" in line and not line.startswith("#"):

@@ -80,8 +80,7 @@ def _rows_of(places: Iterable[str]) -> Iterator[Row | Sweep]:
 
 @cache
 def _with_rooms() -> tuple[dict[str, tuple[Row | Sweep, ...]], dict[str, str]]:
-    """Returns all benchmarks by what they measure, and the plug-in of each added one. A plug-in's
-    benchmark is left out if its name is taken."""
+    """A plug-in's benchmark is left out if its name is taken."""
     found = {heading: tuple(_rows_of(places)) for heading, places in _PLACES.items()}
     origins = dict[str, str]()
     taken = {row.name for rows in found.values() for row in rows}

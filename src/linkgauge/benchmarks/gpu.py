@@ -1,5 +1,4 @@
-"""Benchmarks of single GPUs. Matrix products hardly depend on the host, so they show, beside
-copies, whether host or device is slow. They also warm the device."""
+"""Benchmarks of single GPUs. Matrix products hardly depend on the host, and warm the device."""
 
 from __future__ import annotations
 
@@ -171,7 +170,6 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so on."""
     pairs = zip(fabric.memories[::2], fabric.memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
@@ -183,7 +181,6 @@ def _more_and_more(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _over_streams(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
-    """Each copy runs 1, 2, 4 … times at once, with buffers of its own."""
     for copy, count in product(copies(fabric), counts_up_to(MOST_ON_ONE)):
         yield Cell(copy.engine.owner.label, str(count), (copy,) * count, Report.TOTAL)
 

@@ -48,7 +48,6 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
-    """The device itself times these copies."""
     for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
         for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
             transfer = Transfer(source, destination, Engine(owner, "ce"), size)
@@ -66,8 +65,7 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """A kernel copies over the same link while flags, copies and launches are timed: on every path
-    in the full profile, else on one to the host and one between devices."""
+    """Loads every path in the full profile, else one to the host and one between devices."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

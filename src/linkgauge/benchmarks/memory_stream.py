@@ -52,7 +52,6 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
 
 
 def _one_thread(kind: ArrayKind, fabric: DeviceSet) -> Iterator[Cell]:
-    """A machine with a single CPU has no such cell, which would be the one of all threads."""
     if sum(len(node.cpus) for node in fabric.nodes) > 1:
         node = fabric.with_cpus[0]
         yield _cell(kind, "stream", str(node.index), "1", array_work(kind, node, node, 1))

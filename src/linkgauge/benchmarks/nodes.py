@@ -146,7 +146,6 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _crossing(count: int, _: int) -> Iterator[Step]:
-    """A ring that leaves each node's rail for the next one, as only the switches above can do."""
     return (step._replace(across=1) for step in _ring(count, 1))
 
 
@@ -193,6 +192,5 @@ def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
 
 
 def of_fleet(rows: Iterable[Row | Sweep]) -> tuple[Row | Sweep, ...]:
-    """Puts benchmarks between nodes in place of those between devices."""
     kept = (row for row in rows if not (isinstance(row, Row) and row.is_of_many))
     return (*kept, *NODES)

@@ -87,7 +87,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
-        """Yields the pairs in which the first node's CPUs can reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
         return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.separate)
 
@@ -171,7 +170,6 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def uses_all_pairs(self) -> bool:
-        """Whether each pair of devices is a transfer of one of the cells."""
         others = any("e" in _letters(one) for one in _template(self.cell))
         return self.layout is Layout.PAIRS or (others and self.layout is not Layout.HALVES)
 
@@ -188,8 +186,7 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with its cells, or with the reason why it has none. Raises
-        InputError for too many pairs of devices."""
+        """Returns the benchmark. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -278,9 +275,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are sizes or numbers of threads, for example. `size` is its own in
-    bytes. `reason` is the message if there are no cells. `left_out` returns a title's end if some
-    are."""
+    """A benchmark whose columns are sizes or numbers of threads, for example. `size` is in bytes.
+    `reason` is the message without cells, `left_out` the end of the title if some are left out."""
 
     name: str
     title: str
@@ -353,8 +349,7 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields mappings from letters to memories; d is the memory `at`. The next memory is its first
-    partner, so that not all devices use the same one at once."""
+    """The next memory is the first partner: not all devices use the same one at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

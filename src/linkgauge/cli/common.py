@@ -188,7 +188,6 @@ class Simulated(Options):
     )
 
     def simulation(self) -> Simulation | None:
-        """Returns the simulation that the options describe. Raises InputError."""
         return simulation_of(self.machine, self.fault, self.change)
 
 

@@ -49,7 +49,6 @@ def show() -> None:
 
 
 def _shell() -> str:
-    """Returns the name of the shell that started linkgauge, else of the user's login shell."""
     try:
         caller = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
     except OSError:

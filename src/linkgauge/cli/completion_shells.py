@@ -53,8 +53,7 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """A command line up to the cursor: where its last word begins, where the text begins that bash
-    replaces, and the quote that is open there."""
+    """A line up to the cursor: where its last word and what bash replaces begin, and the quote."""
 
     word: int
     replaced: int

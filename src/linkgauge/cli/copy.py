@@ -26,7 +26,6 @@ def transfers_of(words: Sequence[str]) -> str:
 
 
 def _memory(word: str) -> str:
-    """Returns the notation of a memory that other tools name: `gpu0` is `cuda:0`."""
     found = _MEMORY.fullmatch(word.lower())
     if found is None:
         return word
@@ -71,7 +70,6 @@ def copy(asked: CopyOptions) -> int:
 
 
 def requested(asked: CopyOptions) -> RunRequest:
-    """Returns the request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Written
 
     from .options_record import request_of

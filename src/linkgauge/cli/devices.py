@@ -89,8 +89,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """Returns the machine that the options name, with what a file states of it. A `brief` survey
-    opens only backends whose devices cannot be known otherwise. Raises InputError."""
+    """Returns the machine that the options name. Raises InputError for several."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root

@@ -78,8 +78,7 @@ def check_source(asked: DoctorOptions) -> None:
 
 
 def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:
-    """Returns the machine and the doctor's findings about it, without a run. A `brief` survey opens
-    only backends whose devices cannot be known otherwise."""
+    """Returns the machine without a run, and the doctor's findings about it."""
     from linkgauge.judge.doctor import diagnose
     from linkgauge.judge.findings import Evidence
 

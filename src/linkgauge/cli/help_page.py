@@ -88,12 +88,10 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """Returns the column at which texts begin, after all terms but very long ones."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Yields each term with its text from `column` on; of a long one, on the next line."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]
@@ -106,7 +104,6 @@ class _Layout(NamedTuple):
 
 
 def page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record]]) -> str:
-    """Returns the help of a command, with its options or commands under headings."""
     from shutil import get_terminal_size
 
     layout = _Layout(min(get_terminal_size().columns, WIDEST), _is_coloured())
@@ -129,7 +126,6 @@ def page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record
 
 
 def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
-    """Returns the arguments, then the options, by heading."""
     found: dict[str, list[Record]] = {}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -141,8 +137,7 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """Whether help has colours: on a terminal unless NO_COLOR forbids them, elsewhere only if
-    FORCE_COLOR requests them, as for all other output."""
+    """As for all other output, NO_COLOR forbids colours, and FORCE_COLOR requests them."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -80,8 +80,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Returns the benchmarks that the user named, else those of the standard profile; with sizes,
-    only those of copies. Raises InputError for other names."""
+    """Without names, returns those of the standard profile; with sizes, only those of copies."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

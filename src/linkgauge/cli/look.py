@@ -51,8 +51,6 @@ def _figures(plan: Plan) -> dict[str, int]:
 
 
 def _fitting(*, devices: bool) -> list[Command]:
-    """Returns commands: to look at this machine's latest run or to measure, to see whether the
-    machine is in order (without a device, how a simulated one looks), and for a slow training."""
     from linkgauge.report.words.remedies import Command
     from linkgauge.report.words.sentences import program
 

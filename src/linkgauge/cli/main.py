@@ -110,7 +110,6 @@ class RootOptions(Options):
 
 @click.pass_context
 def _without_command(context: click.Context, /, **given: Any) -> int:
-    """Looks at this machine, unless a command follows."""
     form = filled(RootOptions, given).form
     if context.meta.get(_VERBOSE) and context.invoked_subcommand is not None:
         raise InputError(f"-v goes with --version: {context.info_name} --version -v")
@@ -161,7 +160,6 @@ class Application(click.Group):
         return self.commands.get(name)
 
     def summaries(self) -> list[tuple[str, str]]:
-        """Returns each command with the first paragraph of its help."""
         return [
             (name, text)
             for name, place in all_commands().items()

@@ -90,7 +90,6 @@ _NAMED = 4
 
 
 def said(error: click.ClickException) -> str:
-    """Returns the message for a mistake that click found."""
     context = getattr(error, "ctx", None)
     if context is None:
         return error.format_message()
@@ -109,7 +108,6 @@ def said(error: click.ClickException) -> str:
 
 
 def unknown_command(context: click.Context, name: str, known: Mapping[str, object]) -> UnknownName:
-    """Returns the error for an unknown command."""
     path = context.command_path
     meant = next((one for one, words in _COMMANDS.items() if name in words.split()), None)
     if meant is not None:
@@ -121,7 +119,6 @@ def unknown_command(context: click.Context, name: str, known: Mapping[str, objec
 
 
 def too_many(context: click.Context, extra: Sequence[str]) -> str:
-    """Returns the message for arguments that the command does not take."""
     path, word = context.command_path, extra[0]
     taken = [one for one in _arguments(context.command) if isinstance(one, HelpArgument)]
     values = [str(context.params[one.name]) for one in taken if context.params.get(one.name)]
@@ -189,7 +186,6 @@ def _no_such_option(context: click.Context, option: str) -> str:
 
 
 def _meant(option: str, known: Sequence[str]) -> str | None:
-    """Returns the option or the sentence that stands for another tool's option, if any does."""
     bare = option.lstrip("-")
     word = bare if len(bare) == 1 else bare.replace("-", "").lower()
     for meant, words in _MEANT.items():

@@ -73,9 +73,8 @@ def reading_of(kind: Any) -> Reading | None:
 
 
 class Field(NamedTuple):
-    """An option or argument, without its name and type: a plain type (str, int, float, bool, Path,
-    Time, Count or a Literal), a plain type or None, or a tuple. An object without a value has the
-    default."""
+    """An option or argument, without name and type: a plain type (str, int, float, bool, Path,
+    Time, Count or a Literal), one or None, or a tuple. Objects without a value have the default."""
 
     is_argument: bool
     default: Any
@@ -86,7 +85,6 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def flags_of(self, name: str) -> list[str]:
-        """Returns the flags of an option of this name. An argument has none."""
         if self.is_argument:
             return []
         return (self.flags or f"--{name.replace('_', '-')}").split()

@@ -33,8 +33,7 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes a measuring command's request, with the options and the command line for the record.
-    `more` adds or replaces fields. Raises InputError for a label that is none."""
+    """Makes a request, with the options for the record. `more` adds or replaces its fields."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
@@ -73,7 +72,6 @@ def given(asked: Options) -> dict[str, str]:
 
 
 def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
-    """Returns each option as a person would write it. Options that are off are left out."""
     found = {}
     for name, field, value in values:
         if name not in FREE and not _is_off(value):

@@ -95,8 +95,7 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument whose help ends with its default. If it needs quotes, `quoted` returns how words
-    that were written without them are typed."""
+    """An argument. `quoted` returns how words that lack their quotes are typed."""
 
     def __init__(
         self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
@@ -115,8 +114,6 @@ class HelpArgument(Offering, click.Argument):
 
 
 class _Read(click.ParamType[Any]):
-    """Converts values by a function, after click's own type for them."""
-
     name = "value"
 
     def __init__(self, read: Reading, kind: click.ParamType[Any] | None = None) -> None:
@@ -157,8 +154,7 @@ def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a flag that must be known before other options are read. Its value is stored in
-    `meta` of click's context, as `key`."""
+    """Defines a flag that is read before other options, into `meta[key]` of click's context."""
 
     def keep(context: Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked

@@ -24,7 +24,6 @@ def machine_names(_: Typed) -> Iterable[str]:
 
 
 def labels(_: Typed) -> Iterable[str]:
-    """Returns the labels of the runs that are kept below the usual folder."""
     from linkgauge.engine.kept.runs import RESULTS, run_folders
 
     return sorted({folder.parent.name for folder in run_folders(RESULTS)})
@@ -82,7 +81,6 @@ def _count(text: str) -> int:
 
 
 def _targets(text: str) -> Iterable[str]:
-    """Returns the parts that a fault can have as its target; of a large machine, only devices."""
     if _count(text) > _LARGE:
         return _devices(text)
     from linkgauge.backends.sim.machine import built

@@ -68,8 +68,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Returns the settings, with the time for which to repeat the plan if `duration` is given.
-    Raises InputError for a wrong temperature, and for what cannot be repeated."""
+    """Adds the time for which to repeat the plan. Raises InputError for wrong options."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -82,8 +81,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """Returns the settings with the chosen profiler, if any. Raises InputError if it is not
-    installed, or the run has nothing to profile."""
+    """Adds the chosen profiler. Raises InputError if it is missing or has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -151,7 +149,6 @@ def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
 
 
 def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
-    """Returns the names in a comma-separated list, each once; all known names for `all`."""
     there = tuple(known)
     if text.strip() == "all":
         return there

@@ -152,7 +152,6 @@ def displayed(asked: RunOptions) -> Display:
 
 
 def requested(asked: RunOptions) -> RunRequest:
-    """Returns the request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Selection
     from linkgauge.machine.hardware import read_hardware
 

@@ -85,7 +85,6 @@ def show(asked: ShowOptions) -> int:
 
 
 def _compare(folder: Path, against: str | None, form: Format) -> int:
-    """Compares the nodes or, for each accelerator, the labels of all runs below a folder."""
     from functools import partial
 
     from linkgauge.judge.compare.configurations import compare

@@ -26,9 +26,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """The machine on which another tool's command measures. Without a `backend`, this is the
-    simulated machine or the first accelerator backend with devices. `wait` waits for another run to
-    end."""
+    """Where another tool's command measures: without a `backend`, on the simulated machine or the
+    first accelerator backend with devices. `wait` waits for another run to end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -37,8 +36,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring. `fabric` has the devices that benchmarks use; none for the
-    backend `host`. `tool` is the tool's name."""
+    """A machine opened for measuring. `fabric` has no devices for the backend `host`."""
 
     session: Session
     fabric: DeviceSet
@@ -115,10 +113,9 @@ def opened(
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
     """Opens the machine. `devices` are names as in engine.plan.fabrics; empty for all. `tells`
-    prints a simulated machine's name on stderr, where parsers of the tool's output do not see it.
-    `several` makes all processes of an mpirun measure the benchmarks `across` together, of which
-    all but the first end here. Raises InputError without a device, except for the backend
-    `host`."""
+    prints a simulated machine's name on stderr, where parsers do not see it. `several` makes all
+    processes of an mpirun measure the benchmarks `across`; all but the first end here. Raises
+    InputError without a device, except for the backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -147,8 +144,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks and keeps nothing on disk. `sizes` in bytes are by default those of
-    the settings. After Ctrl-C, `finished` is null. Cells are numbered from `first` on. Raises
-    InputError if a size fits nowhere, DeviceBusy if another run measures a device."""
+    """Measures and keeps nothing on disk. `sizes` are in bytes. After Ctrl-C, `finished` is null.
+    Raises InputError if a size fits nowhere, DeviceBusy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

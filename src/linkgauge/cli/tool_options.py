@@ -37,7 +37,6 @@ class ToolOption(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the names without dashes, as they are written in the help."""
         return tuple(_NAME.findall(self.written))
 
     @property
@@ -77,8 +76,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Returns the number of a text of decimal digits, or None for any other text. More than 18
-    digits give a number beyond any bound."""
+    """Reads decimal digits, or returns None. Over 18 of them give a number beyond any bound."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -102,9 +100,8 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options. Long names may be shortened. Neither exits nor
-    prints: what cannot be read is a UsageError with the tool's `exit_code`. Options not given are
-    absent."""
+    """Reads a command line by a table of options; long names may be shortened. Raises UsageError
+    with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:
         super().__init__(add_help=False, argument_default=argparse.SUPPRESS)

@@ -216,7 +216,6 @@ class _Records:
         self._interrupts = Interrupts()
 
     def keep(self, *records: Record) -> None:
-        """Keeps what the kernel has logged since the last call, and then these records."""
         with self._interrupts.held():  # run.json must hold what the journal holds
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
@@ -243,7 +242,6 @@ def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Obser
 def _show(
     shown: int, plan: Sequence[PlannedTable], repetitions: Repetitions, observer: Observer
 ) -> int:
-    """Reports results that became final, from number `shown` on. Returns the new number."""
     while shown < len(plan) and repetitions.is_whole(shown):
         observer.completed(result_of(plan[shown], repetitions.cells(shown)))
         shown += 1

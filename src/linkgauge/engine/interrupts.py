@@ -82,7 +82,7 @@ class Ending(Signals):
 
 
 class Interrupts(Signals):
-    """Delays signals that arrive during a `held` block until the block ends."""
+    """Delays signals that arrive during a `held` block until it ends, also by an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,6 @@ class Interrupts(Signals):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals until the block ends, also if it ends by an error."""
         self._holds = True
         try:
             yield

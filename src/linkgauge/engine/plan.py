@@ -271,7 +271,6 @@ def _held(buffers: Iterable[tuple[Memory, int]]) -> dict[Memory, int]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    """Returns why these cells cannot be measured at the same time, or None."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):

@@ -253,7 +253,6 @@ class Repetitions:
         )
 
     def count_left(self) -> int:
-        """Returns the number of repetitions still to come, as far as it is known now."""
         spending = self._spending
         lacking = {
             one.number: max(one in self._due, self._lack(one))
@@ -342,7 +341,6 @@ class Repetitions:
 
 
 def _pick(peers: Sequence[_Cell]) -> None:
-    """Picks cells evenly, together with those that are measured at the same time."""
     some = peers[:: max(1, len(peers) // _PICKED)]
     picked = set[_Cell]()
     for one in some:

@@ -69,7 +69,6 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the requested backends, and those that single benchmarks need."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends

@@ -103,7 +103,6 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
 def _rewritten(
     benchmarks: Sequence[Benchmark], change: Callable[[Cell], Cell], nothing: str, *, changes: bool
 ) -> tuple[Benchmark, ...]:
-    """Changes all cells. Raises InputError, as a rule with the text `nothing`, unless `changes`."""
     if not changes:
         why = next((one.reason for one in benchmarks if one.reason), None)
         has_none = not any(benchmark.cells for benchmark in benchmarks)
@@ -112,7 +111,6 @@ def _rewritten(
 
 
 def _with_cells(benchmark: Benchmark, change: Callable[[Cell], Cell]) -> Benchmark:
-    """Changes the cells, and with them a title that is a cell's notation."""
     cells = tuple(map(change, benchmark.cells))
     titles = {str(old): str(new) for old, new in zip(benchmark.cells, cells, strict=True)}
     return replace(benchmark, cells=cells, title=titles.get(benchmark.title, benchmark.title))

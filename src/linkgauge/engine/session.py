@@ -1,10 +1,4 @@
-"""A session: a machine opened for measuring, as a `RunRequest` asks.
-
-    with opened(request) as session:
-        plan = session.plan(observer)
-        run = session.measure(plan, observer)
-
-It surveys, plans, reserves the devices and, if asked, searches their best settings."""
+"""A session: a machine opened for measuring, as a `RunRequest` asks."""
 
 from __future__ import annotations
 

@@ -100,7 +100,6 @@ class Spending:
         return sum(self._own.values()) / usual if usual else 0.0
 
     def reserved(self, lacking: Mapping[int, int]) -> float:
-        """Returns the seconds of the repetitions that reached cells still lack."""
         return sum(
             repetitions * (self._cost(group) or 0.0)
             for key, repetitions in lacking.items()

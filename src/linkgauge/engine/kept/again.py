@@ -72,7 +72,6 @@ def _reseeded(settings: Settings, number: int) -> Settings:
 
 
 def _plan_of(run: Run, path: Path | None) -> Plan:
-    """Returns the plan in the journal or, without one, a plan made from the results."""
     if path is None:
         return tuple(_tables(run))
     folder = path if path.is_dir() else path.parent

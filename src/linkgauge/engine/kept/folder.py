@@ -97,8 +97,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a folder with the start time as its name; if that is taken, a number is appended.
-    Raises InputError if the folder cannot be written."""
+    """Creates a folder with a new name, by the start time. Raises InputError if it cannot."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:

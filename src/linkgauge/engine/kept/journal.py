@@ -67,7 +67,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     options: dict[Argument, Argument] = {}
 
     def repetitions(self) -> Repetitions:
-        """Returns the repetitions of the plan, of which none is made yet."""
         is_oversubscribed = self.machine.oversubscription is not None
         return Repetitions(
             self.plan, self.settings, self.budget, is_oversubscribed=is_oversubscribed
@@ -255,7 +254,6 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
-    """Yields the records of whole lines, one by one. Raises the same errors as `read_records`."""
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
@@ -301,7 +299,6 @@ def read_opening(folder: Path) -> Opened:
 
 
 def repetitions_of(records: Sequence[Record]) -> Repetitions:
-    """Returns the repetitions that these records describe, and so those that remain."""
     repetitions = opening(records).repetitions()
     for record in records:
         follow(repetitions, record)

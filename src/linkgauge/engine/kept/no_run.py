@@ -43,8 +43,6 @@ _DOCUMENTS = {
 
 
 class _Head(msgspec.Struct):
-    """The schema of a document, also of one that this version does not know."""
-
     schema: str = ""
 
 
@@ -101,7 +99,6 @@ def _kind(head: bytes) -> str:
 
 
 def _is_json(head: bytes) -> bool:
-    """Whether the beginning of a file is JSON: a list, whose end is not here, or a value."""
     if head.lstrip().startswith(b"["):
         return True
     try:

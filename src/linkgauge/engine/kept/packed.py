@@ -92,7 +92,6 @@ class PackedSeries:
         self._values, self._at = whole.values, 0
 
     def samples(self) -> tuple[float, ...]:
-        """Returns the samples of the next series."""
         (length,) = next(self._lengths, (None,))
         if length is None or self._at + 8 * length > len(self._values):
             raise self._damaged("it has too few samples")
@@ -103,7 +102,6 @@ class PackedSeries:
         return found
 
     def summary(self) -> Summary | None:
-        """Returns the summary of the next part or rank, or None if it has none."""
         row = next(self._rows, None)
         if row is None:
             raise self._damaged("it has too few summaries")

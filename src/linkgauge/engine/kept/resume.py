@@ -69,7 +69,6 @@ def go_on(
 
 
 def of_ranks(folder: Path) -> str:
-    """Says that a run of several ranks is not resumed, and what to do instead."""
     shown = f"`linkgauge show {quote(str(folder))}` shows what it measured"
     return f"--resume works with one process only: start a new run of all ranks; {shown}"
 

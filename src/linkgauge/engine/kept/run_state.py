@@ -49,7 +49,6 @@ class PreciseRun:
 
     @property
     def at(self) -> float:
-        """The seconds of measuring so far, in a run with a time budget."""
         return self.repetitions.at
 
     @property

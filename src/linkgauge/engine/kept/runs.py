@@ -144,7 +144,6 @@ def none_in(folder: Path) -> InputError:
 
 
 def _began(folder: Path) -> tuple[str, int]:
-    """Returns a key that sorts runs by start time, and runs of one second by their number."""
     moment, _, number = folder.name.partition("-")
     return moment, int(number) if number.isdecimal() else 1
 
@@ -242,8 +241,6 @@ def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -
 
 
 class _Outline(StoredRun, frozen=True, kw_only=True):
-    """A run whose results are still raw JSON."""
-
     results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
 
 
@@ -289,7 +286,6 @@ def _read(result: Result, once: Once) -> Result:
 
 
 def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
-    """Returns an archive's run.json, and the content of all files in the run's folder by name."""
     from linkgauge.machine.captures.archive import read_files
 
     files = read_files(path, "give what `linkgauge pack` wrote")

@@ -92,7 +92,6 @@ class SoakState:
         return self.stopped is not None
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this round has not measured yet."""
         return tuple(
             tuple(cell for cell in table.cells if (number, cell.place) in self._due)
             for number, table in enumerate(self.opened.plan)

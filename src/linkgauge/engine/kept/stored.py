@@ -262,7 +262,6 @@ class _ValueTable:
 def _columns(
     cells: Sequence[CellResult], placements: _ValueTable, readings: _ValueTable
 ) -> Iterator[tuple[str, Sequence[object]]]:
-    """Yields each field that is not blank in all cells, with its stored values."""
     changes: dict[str, Callable[[Any], object]] = {
         "placement": placements.places,
         "readings": readings.places,
@@ -293,7 +292,6 @@ def _shared_by_most(columns: Mapping[str, Sequence[object]]) -> Iterator[tuple[s
 def _own(
     columns: Mapping[str, Sequence[object]], common: Mapping[str, object]
 ) -> Iterator[dict[str, object]]:
-    """Yields each cell's fields that are neither blank nor as in most cells."""
     left_out = [(name, (common[name],) if name in common else _BLANK) for name in columns]
     for values in zip(*columns.values(), strict=True):
         fields = zip(left_out, values, strict=True)
@@ -314,16 +312,13 @@ class _SharedFields(_PackedCell, frozen=True, gc=False):
 
 
 class _ResultOutline(StoredResult, frozen=True, kw_only=True):
-    """A result whose cells are still raw JSON."""
-
     cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
     common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
 
 
 class ResultReader:
-    """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit or cells share more than `most` values in total, and msgspec.DecodeError
-    for broken JSON."""
+    """Reads the results of a run.json in turn, with their samples. Raises InputError if these do
+    not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

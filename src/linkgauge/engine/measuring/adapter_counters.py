@@ -29,7 +29,6 @@ class AdapterCounters:
         self._last: _Taken | None = None
 
     def begin(self, cells: Iterable[Cell]) -> None:
-        """Reads the counters of the interfaces that these cells may use, if they use any."""
         self._began = None
         used = self._used([one for cell in cells for one in cell.transfers])
         if used:

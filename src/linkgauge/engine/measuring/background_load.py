@@ -51,7 +51,6 @@ class Nearness:
 
     @classmethod
     def here(cls) -> Nearness:
-        """Returns a Nearness for the CPUs on which this process may run."""
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
@@ -114,9 +113,9 @@ class BackgroundLoad:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the repetition began, or over a longer span if it is short.
-        Returns None if the kernel reports no CPU time, or no repetition began. `by_cpus` says that
-        CPUs carried out the transfers: how near they are to each other then matters, too."""
+        """Returns the load since the repetition began, or for longer if it is short; None if the
+        kernel reports none. `by_cpus` says that CPUs carried out transfers, so their distances
+        matter."""
         now = self._now()
         if now is None or not self._past:
             return None
@@ -142,7 +141,6 @@ class BackgroundLoad:
         return _At(time.monotonic(), every, family_time(os.getppid()))
 
     def _find(self, moment: float) -> tuple[str, int] | None:
-        """Returns the process outside the run that has lately used the most CPU time."""
         if moment - self._read < SPAN:
             return self._busiest
         before, now = self._processes, process_times()

@@ -48,9 +48,8 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns a repetition's results: those of `measure`, unless an equivalent cell already has
-        them. Transfers are carried out in the order in which they are equivalent, so that a resumed
-        run has the same figures."""
+        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in the order
+        in which they are equivalent, so that a resumed run has the same figures."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
@@ -78,8 +77,7 @@ class EquivalentCells:
         return (self._of(cell, found, equivalent.order),)
 
     def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
-        """Returns a result with the names of an equivalent cell. `order` has the indices of this
-        cell's transfers, in the order of the result."""
+        """Gives a result this cell's names. `order` has its transfers in the result's order."""
         found, named = repeated
         ends = [cell.transfers[number].named for number in order]
 

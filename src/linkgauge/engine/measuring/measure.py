@@ -111,8 +111,7 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a cell's first repetition determines for its later ones: the shape of the samples, and
-    how a total is computed."""
+    """What a cell's first repetition determines for its later ones."""
 
     sample: Sample
     definition: Definition | None = None
@@ -157,8 +156,6 @@ def measure_together(
 
 
 class _Together:
-    """Cells that are measured at the same time. `phase` is the current one, for messages."""
-
     def __init__(
         self,
         cells: Sequence[Measurement],
@@ -184,7 +181,6 @@ class _Together:
         }
 
     def carry_out(self, pool: BufferPool) -> Repeated:
-        """Returns the cells' results. The status is `pass`, or `fail` if a byte is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:

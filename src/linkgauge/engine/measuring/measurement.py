@@ -115,7 +115,6 @@ class Measurement:
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
-        """The name that a profiler shows for this cell."""
         return range_name(self.planned, self._size, benchmark)
 
     def figures(
@@ -136,7 +135,6 @@ class Measurement:
         return tuple([headline(*own, each, loops, definition) for each in timings])
 
     def _rate(self, seconds: float, loops: int) -> float:
-        """Returns the steps per second of one transfer of the cell."""
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
@@ -156,7 +154,6 @@ class Measurement:
     def _ranks(
         self, work: Collective, pool: BufferPool, seed: int, repetition: int
     ) -> Iterator[Copy]:
-        """Yields a copy for each rank's part of a collective."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
         needed = work.buffer_bytes(whole, len(transfers))
@@ -214,7 +211,6 @@ class Measurement:
             )
 
     def _origins(self, pool: BufferPool, repetition: int) -> dict[Memory, Buffer]:
-        """Returns the shared source buffers of a broadcast, by memory."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
@@ -224,8 +220,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills the source with the pattern, and the destination with bytes that all differ from
-        it. A plain copy's source that still holds the pattern stays. Does nothing without
+        """Fills sources with the pattern, and destinations with bytes that all differ from it. A
+        plain copy's source that still holds the pattern stays. Does nothing without
         verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
@@ -268,7 +264,6 @@ class Measurement:
         return Pattern.CONSTANT if constant else Pattern.WORDS
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
-        """Whether the transfer moves the pattern that the user chose."""
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
         return asked and not (touches(transfer) or transfer.both_ways)
 

@@ -54,13 +54,11 @@ def _each_once(
 
 
 def _shown(cell: CellResult) -> Hashable:
-    """Identifies what a cell's figures are computed from."""
     return cell.samples_id, id(cell.parts), cell.notes
 
 
 def spent(*repetitions: CellResult) -> float:
-    """Returns the seconds of a cell's time that these repetitions used up, each at least
-    `REPETITION_SECONDS`, because preparing it takes time as well."""
+    """Returns the seconds that repetitions used, at least `REPETITION_SECONDS` each."""
     seconds = sum(repetition.seconds or 0.0 for repetition in repetitions)
     return max(
         seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
@@ -72,8 +70,7 @@ def _gates(cell: CellResult) -> tuple[int, ...]:
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
-    """Adds the number of samples after each start signal, if an old journal does not record it:
-    each sample then has its own."""
+    """In old journals, which lack gates, each sample has a start signal of its own."""
     if repetition.repetitions or not repetition.samples:
         return repetition
     return replace(repetition, repetitions=((1,) * len(repetition.samples),))
@@ -130,8 +127,7 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """Returns the fields that say where another run's figure lies. If samples fall into two groups,
-    another run may show either, unless one is rare."""
+    """If samples fall into two groups, another run may show either, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))
@@ -174,7 +170,6 @@ _summarized = lru_cache(maxsize=64)(summarize)
 
 
 def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
-    """Returns the fields that say why no further repetition was made."""
     error = relative_error(cell.summary)
     stopped = _stopped(cell, error, settings)
     missed = stopped in ("max-time", "noise") and settings.precision > 0

@@ -68,7 +68,6 @@ class BufferPool:
         return buffer
 
     def is_held(self, buffer: Buffer, content: Content) -> bool:
-        """Whether a lent buffer had this content when it was lent."""
         return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
@@ -99,7 +98,6 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """Marks all buffers of a cell that has ended as unused."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -186,5 +184,4 @@ class Staging:
 
 
 def touches(transfer: Transfer) -> bool:
-    """Whether the transfer begins or ends in a staging buffer."""
     return transfer.source.is_staging or transfer.destination.is_staging

@@ -63,8 +63,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether a copy ends no batch that it began within the window, and is in one that takes much
-    longer than its batches outside of the window."""
+    """Whether no batch of a copy lies in the window, and one across it takes much longer."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -171,9 +170,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """The samples of a repetition: their timings, the loops of each, and how many followed each
-    start signal (`gates`). `seconds` is the time that they took, `cpu_seconds` this process's CPU
-    time, if known."""
+    """A repetition's samples, and how many followed each start signal (`gates`). `seconds` is the
+    time that they took, `cpu_seconds` this process's CPU time, if known."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -189,8 +187,7 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
-    """Returns `batches` samples after one start signal. Only the first copy is timed batch by
-    batch. The times of other copies are divided evenly."""
+    """Times only the first copy batch by batch. Other copies' times are divided evenly."""
     if batches == 1:
         return [run_once(group, loops)]
     group.arm(loops, batches)

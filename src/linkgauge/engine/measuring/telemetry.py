@@ -60,8 +60,6 @@ def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
 
 
 class Sensing:
-    """The readings of devices at several moments."""
-
     def __init__(self, devices: TelemetrySources) -> None:
         self._asked: defaultdict[HasTelemetry, list[Memory]] = defaultdict(list)
         for memory, backend in devices.items():

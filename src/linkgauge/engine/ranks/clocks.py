@@ -64,7 +64,6 @@ class Clocks:
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def started(self, *, late: bool) -> None:
-        """Adapts the lead of the next starts to the last one."""
         if self._kept:
             self._kept -= 1
             return

@@ -104,8 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """What a rank found. Only the first party has to send results. `rises` is what its machine
-    counted of the network meanwhile."""
+    """What a rank found: results, if it is the first party, and its network's counts."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()

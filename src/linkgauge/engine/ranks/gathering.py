@@ -69,7 +69,6 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 
 
 def _unlike(card: Card) -> str:
-    """Says how a rank's linkgauge differs from ours. Checkouts of one version differ in commits."""
     own, its = __version__, card.version
     if own == its:
         ours = commit(Path(__file__))
@@ -109,7 +108,6 @@ def serve_as_rank(
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
-    """Sends rank 0's address to all ranks by MPI. Returns the address in every rank."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
         heard: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
@@ -192,7 +190,6 @@ class Gathering:
                     poller.register(at, select.POLLIN)
 
     def _look_for_missing(self, processes: Processes, seconds: float, *, is_late: bool) -> None:
-        """Raises RankLost for a missing rank if its process has ended or it is late."""
         missing = sorted(set(range(self._launch.size)) - set(self._cards))
         if (lost := processes.ended(missing)) is not None:
             self._gone += 1
@@ -202,7 +199,6 @@ class Gathering:
             raise RankLost(lost_rank(missing[0], how, JOINING), "timeout")
 
     def _hear(self, rank: int) -> None:
-        """Answers a request for a sign of life. Raises RankLost if the rank has ended."""
         channel = self._channels[rank]
         try:
             said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
@@ -231,7 +227,6 @@ class Gathering:
             left -= _dismiss(late, deadline)
 
     def _admit(self, channel: Channel) -> int | None:
-        """Returns the rank that introduces itself, or None. Raises InputError if it is unfit."""
         try:
             card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
         except (EOFError, OSError, msgspec.DecodeError):
@@ -277,8 +272,7 @@ class Gathering:
         return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
-        """Ends all members. Waits at most `grace` seconds for the member of this process, or only
-        for a moment if the run was broken off."""
+        """Ends all members; waits `grace` s for this process's, or a moment if broken off."""
         deadline = time.monotonic() + grace
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)

@@ -27,7 +27,6 @@ def take_part(launch: Launch, limit: float | None) -> int:
         print(f"linkgauge: rank {launch.rank}: {error}", file=sys.stderr, flush=True)
 
     def left(lost: LostRank | None) -> None:
-        """Ends this process at once, after a rank was lost. Names rank 0 if it is that rank."""
         try:
             if lost is not None:
                 say(lost)

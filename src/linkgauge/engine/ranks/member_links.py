@@ -87,9 +87,8 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Returns the ranks' answers to a command, on which they work at the same time. Raises
-        RankLost if one ends or does not answer, else, once all have answered, the error of the
-        first that refused."""
+        """Returns the ranks' answers to a command. Raises RankLost if one ends or does not answer,
+        else, once all have answered, the error of the first that refused."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -147,7 +146,6 @@ class Links:
                 raise self.gone[rank]
 
     def there(self, ranks: Iterable[int]) -> set[int]:
-        """Returns the ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
     def _send(self, rank: int, command: object) -> None:
@@ -216,7 +214,6 @@ class Links:
     def _receive(
         self, rank: int, deadline: float
     ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
-        """Returns a rank's message, or None if it is gone and the run continues without it."""
         how: str
         kind: OutcomeKind
         try:
@@ -237,7 +234,6 @@ class Links:
         return None
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
-        """Raises RankLost if the loss ends the run."""
         lost = RankLost(lost_rank(rank, how, self.doing, self.ranks.get(rank)), kind)
         if not self.goes_on or not rank:
             self.lost = lost

@@ -127,7 +127,6 @@ class Agent:
         self._commands.put(None)
 
     def _heard(self) -> bytes:
-        """Returns the next message of rank 0. Raises TimeoutError if rank 0 is silent."""
         if self._deadlines is None:
             return self._channel.receive()
         self._silence = self._deadlines.of_answer()
@@ -190,7 +189,6 @@ class Agent:
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
-        """Opens the backend with which this rank measures its part of cells."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
         span = kind(command.backend, own, self._launch.rank, command.hosts)
         worker = LocalWorker(command.settings, self._enter)
@@ -231,7 +229,6 @@ class Agent:
         return answer
 
     def _enter(self, phase: Phase) -> None:
-        """Only the first of a cell's ranks reports its phases."""
         if self._leads:
             self._signs.enter(phase)
 

@@ -1,5 +1,4 @@
-"""Finds the copies between ranks that only NCCL can carry out, because an engine does not reach
-another machine's memory, and creates the tokens by which ranks form communicators."""
+"""Finds copies between ranks that only NCCL can carry out, and creates its groups' tokens."""
 
 from __future__ import annotations
 
@@ -112,7 +111,6 @@ def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:
-    """Yields the rank that carries out the transfer, with each other rank whose memory it uses."""
     owner = transfer.engine.owner.rank or 0
     for memory in transfer.memories:
         if (memory.rank or 0) != owner:

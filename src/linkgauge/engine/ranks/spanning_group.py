@@ -75,7 +75,6 @@ class SpanningGroup(Gated):
         )
 
     def _lend(self) -> None:
-        """Exchanges the handles of all buffers, and allocates those that need all ranks."""
         backend = self._backend
         if backend.simulates:
             return

@@ -66,7 +66,6 @@ class Processes:
         return lost_rank(rank, "ended", JOINING, known)
 
     def living(self) -> dict[int, int]:
-        """Returns the process of each rank that has one, by rank."""
         found: dict[int, int] = {}
         for process in self._numbers():
             if (rank := self.rank_of(process)) is not None:

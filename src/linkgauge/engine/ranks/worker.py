@@ -135,7 +135,6 @@ class ClusterWorker:
         return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        """Raises InputError if a rank has no device of this backend."""
         found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
@@ -219,7 +218,6 @@ class ClusterWorker:
         return tuple(sorted({memory.rank or 0 for memory in places}))
 
     def _check(self, cell: PlannedCell) -> None:
-        """Raises Unsupported if a rank cannot measure the cell, and RankLost if a rank is gone."""
         for transfer in cell.transfers:
             kind = transfer.engine.kind
             if kind in NIC_ENGINES and self._backend != NETWORK:

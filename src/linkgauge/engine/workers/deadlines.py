@@ -33,7 +33,6 @@ class Deadlines(NamedTuple):
 
     @classmethod
     def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Deadlines:
-        """Returns the deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:

@@ -110,7 +110,6 @@ NOT_REACHED = "the time budget of the run was used"
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """Returns the reason of a failed cell: the phase, the memories, and what happened."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     where = f" ({places})" if places else ""
@@ -125,7 +124,6 @@ def unmeasured(
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
-    """Returns the result of a cell that the plan skips, or None for any other cell."""
     if planned.reason is None:
         return None
     return unmeasured(planned, "skip", planned.reason, "size")
@@ -160,13 +158,11 @@ def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
-    """Returns the result of a cell that was refused with this error before it began."""
     status: Status = "skip" if isinstance(error, Unsupported) else "error"
     return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    """Returns the result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
         return refused(planned, error)
     reason = failure_reason(planned, phase, str(error))

@@ -77,7 +77,6 @@ class WorkerProcess(Process):
 
     @property
     def _pid(self) -> int:
-        """The id of the process that measures."""
         return self.process.pid
 
     def begin(self, settings: Settings) -> None:

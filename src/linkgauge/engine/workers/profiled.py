@@ -83,7 +83,6 @@ class ProfilerReport(NamedTuple):
         return any(file != self.log for file in self.path.parent.glob(f"{self.path.name}.*"))
 
     def last_words(self) -> str:
-        """Returns the last line that the profiler printed."""
         try:
             lines = self.log.read_text(errors="replace").split("\n")
         except OSError:
@@ -108,7 +107,6 @@ class Reports:
         return self._begun[-1]
 
     def missing(self) -> list[str]:
-        """Returns a message for each report that was begun but does not exist."""
         return [
             f"{self.profiler} left no report: {one.last_words() or 'no output'} ({one.log})"
             for one in self._begun

@@ -1,6 +1,4 @@
-"""Named ranges, which show in a profiler's timeline the cell that a transfer belongs to.
-
-Profilers read them through NVTX, an optional package. Without a profiler, it is not loaded."""
+"""Named ranges of cells in a profiler's timeline, through NVTX, which is optional."""
 
 from __future__ import annotations
 

@@ -299,8 +299,7 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Returns the accelerator backend that the cell needs, or None if it needs only the host.
-        With two, returns one of them, whose worker then refuses the cell."""
+        """With two accelerator backends, the worker of the one returned refuses the cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -327,8 +326,6 @@ class Supervisor:
 
 
 class _Watch:
-    """Watches how long a cell may still take, from its progress."""
-
     def __init__(
         self, cells: Sequence[PlannedCell], size: int, settings: Settings, most: float | None = None
     ) -> None:
@@ -346,7 +343,6 @@ class _Watch:
         return self._deadlines.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Heartbeat) -> float:
-        """Returns the seconds until the deadline of a cell whose worker is in this state."""
         return self._deadline(at) - time.monotonic()
 
     @property
@@ -374,7 +370,6 @@ class _Watch:
         return at.since + self._deadlines.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
-        """Returns the result of a cell whose worker was lost in the state `at`."""
         hook = hook_of_backends(transfer.engine.owner.backend for transfer in cell.transfers)
         whose = "" if hook.is_ours else f"{hook}: "
         if lost.kind != "timeout":

@@ -24,7 +24,6 @@ def has_no_driver(name: str | None) -> bool:
 
 
 def reaches_accelerators(machine: Machine) -> bool:
-    """Whether a backend reaches any device that is not the host's processor."""
     return any(not device.is_cpu for device in machine.all_devices)
 
 

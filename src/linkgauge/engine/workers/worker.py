@@ -217,7 +217,6 @@ class LocalWorker:
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """Raises Unsupported if a backend refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
