@@ -157,8 +157,7 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports a part of a plug-in that is left out because it failed. Of several failures of a
-    plug-in, the first is reported, with the number of the others."""
+    """Reports a failed part of a plug-in: of several, the first and the number of the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 

@@ -65,8 +65,6 @@ class Room(NamedTuple):
 
 
 class Plugin(NamedTuple):
-    """A package that adds a room to linkgauge."""
-
     package: str
     version: str
     room: Room
@@ -105,7 +103,6 @@ def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
 
 
 def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
-    """Returns what guards the calls of the addition of this name."""
     _, origin = _named(kind, taken).get(name, ("", OURS))
     return Hook(f"the {_WORDS[kind]} {name!r}", origin)
 
@@ -177,7 +174,6 @@ def _with_origins() -> Iterator[tuple[Room, str]]:
 
 
 def our_rooms() -> tuple[Room, ...]:
-    """Returns the rooms of linkgauge itself, in the order of their names."""
     return import_module(GROUP).ROOMS  # type: ignore[no-any-return]
 
 
@@ -199,7 +195,6 @@ def _loaded_plugins() -> Iterator[Plugin]:
 
 
 def _checked(room: Any) -> Room:
-    """Returns a plug-in's room. Raises Unfit for a wrong type or a name that is not printable."""
     expect(room, Room)
     _check_name("name", room.name)
     for kind, value in zip(Room._fields[1:], room[1:], strict=True):

@@ -98,7 +98,6 @@ def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
 
 
 def groups() -> Mapping[str, tuple[Row | Sweep, ...]]:
-    """Returns all benchmarks by what they measure."""
     return _with_rooms()[0]
 
 

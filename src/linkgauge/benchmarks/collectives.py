@@ -50,8 +50,6 @@ def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
 
 
 class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
-    """A collective over one backend's devices, or over the ranks of a run."""
-
     collective: CollectiveName
 
     across_ranks: ClassVar[bool] = True

@@ -90,7 +90,6 @@ def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tup
 
 
 def of_run(path: Path) -> tuple[Path, Run, Outcome]:
-    """Returns a run's file, the judged run, and its outcome with all findings."""
     from linkgauge.engine.kept.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge

@@ -151,7 +151,6 @@ def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
 
 
 def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
-    """Yields name, definition and value of all options except formats, in order."""
     for name, hint in get_type_hints(type(options), include_extras=True).items():
         value = getattr(options, name)
         if _is_group(hint):

@@ -67,7 +67,6 @@ def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
 
 
 def given(asked: Options) -> dict[str, str]:
-    """Returns the options that were given on the command line, by flag, as text."""
     return _written(one for one in values_of(asked) if one[0] in asked.line.typed)
 
 

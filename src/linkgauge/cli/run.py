@@ -133,7 +133,6 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
 
 
 def _unchanged(simulated: common.Simulated) -> Simulation | None:
-    """Returns the simulation without the `--change` that the options ask for; None without one."""
     if simulated.change is None:
         return None
     return common.simulation_of(simulated.machine, simulated.fault)

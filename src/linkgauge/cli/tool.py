@@ -65,8 +65,6 @@ exit code."""
 
 
 def helpful(text: str) -> Callable[[Tool], Tool]:
-    """Makes a tool print the help `text` for -h and --help."""
-
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
         def run(arguments: Sequence[str], where: Where) -> int:

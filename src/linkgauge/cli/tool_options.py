@@ -68,7 +68,6 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def help_lines(options: Iterable[ToolOption], width: int) -> str:
-    """Returns a line for each option, with names in a column of `width`."""
     indent = "\n" + " " * (width + 2)
     return "\n".join(
         f"  {option.written:<{width}}{option.about}".replace("\n", indent) for option in options

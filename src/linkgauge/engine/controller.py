@@ -234,7 +234,6 @@ class _Records:
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
-    """Ends the run's profiler, if there is one, and records the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
 

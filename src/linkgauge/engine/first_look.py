@@ -43,7 +43,6 @@ def ends_of(machine: Machine) -> Ends | None:
 
 
 def settings_of(settings: Settings) -> Settings:
-    """Returns the settings of a first look. Times that the user chose stay."""
     quick = PROFILES["quick"]
     if settings.max_time != quick.max_time:
         return settings

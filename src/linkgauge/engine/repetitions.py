@@ -72,8 +72,6 @@ class _Cell:
 
 
 class Repetitions:
-    """The repetitions that a run has made, and the repetitions that it will make next."""
-
     def __init__(
         self,
         plan: Sequence[PlannedTable],
@@ -351,7 +349,6 @@ def _pick(peers: Sequence[_Cell]) -> None:
 
 
 def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
-    """Leaves out cells that are measured together with a peer that is not done."""
     return {
         one
         for one in done

@@ -31,8 +31,6 @@ DeviceEngine = Literal["ce", "sm"]
 
 
 class What(Protocol):
-    """A description of what to measure."""
-
     @property
     def is_across_ranks(self) -> bool:
         """Whether any benchmark takes several processes. Raises InputError for unknown names."""

@@ -256,7 +256,6 @@ def opened(
 def survey(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Machine:
-    """Surveys the machine without measuring, with the arguments of `opened`."""
     with opened(request, first, brief) as session:
         return session.machine
 

@@ -127,5 +127,4 @@ class Spending:
         return found
 
     def end_reaching(self) -> None:
-        """Leaves all of the time to the cells that were reached."""
         self._reaches, self.until = False, self._end

@@ -63,7 +63,6 @@ def measure_again(
 
 
 def _reseeded(settings: Settings, number: int) -> Settings:
-    """Returns the run's settings; on a simulated machine, with other noise for each repetition."""
     settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
@@ -94,7 +93,6 @@ def _planned(cell: CellResult, number: int) -> PlannedCell:
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
-    """Yields the tables with these cells, and with those that must be measured at the same time."""
     keys = set(wanted)
     for table, own, repeat in numbered(plan):
         asked = [cell for cell in table.cells if own.cell(cell.place, repeat) in keys]

@@ -87,8 +87,6 @@ class MeasuredRepetition(
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
-    """A record that these doubtful cells are measured once more."""
-
     cells: tuple[CellAt, ...]
 
 
@@ -114,8 +112,6 @@ class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
-    """A record that the run ended, with the time and the inventory of the machine at the end."""
-
     finished: Time
     after: Inventory | None = None
 

@@ -73,7 +73,6 @@ class RunOutline(msgspec.Struct, frozen=True):
 
 
 def outline_of(file: Path) -> RunOutline | None:
-    """Returns the outline of a run's file, or None if the file cannot be read."""
     try:
         with file.open("rb") as content:
             if file.suffix != ".jsonl":

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class RunState(Protocol):
-    """The state of a run so far. `is_complete` says whether the run has ended."""
-
     opened: Opened
 
     @property

@@ -52,7 +52,6 @@ DEPTH = 3
 
 
 def is_run(path: Path) -> bool:
-    """Whether the path is the file or the folder of a single run."""
     return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
 
 
@@ -245,7 +244,6 @@ class _Outline(StoredRun, frozen=True, kw_only=True):
 
 
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
-    """Decodes results one after another. Equal values of cells are kept in memory once."""
     hook = decode_hook()
     if f'"{SCHEMA}"'.encode() not in data[:_HEAD]:  # each word is a pass over all of the file
         data = in_todays_words(data)

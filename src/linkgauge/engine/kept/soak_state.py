@@ -98,7 +98,6 @@ class SoakState:
         )
 
     def count_left(self) -> int:
-        """Returns an estimate of the number of repetitions still to come."""
         done = sum(cell.repetitions for cells in self._cells for cell in cells.values())
         if not done or not self.at:
             return self._count

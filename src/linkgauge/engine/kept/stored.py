@@ -202,7 +202,6 @@ def _fields_of(value: Run | Result) -> dict[str, Any]:
 
 
 def _indented(value: memoryview, depth: int) -> Iterator[bytes]:
-    """Yields JSON with a line for each value, a large value part by part to save memory."""
     line = b"\n" + b" " * depth
     if len(value) < _LARGE or bytes(value[:1]) not in (b"{", b"["):
         yield msgspec.json.format(value, indent=1).replace(b"\n", line)
@@ -340,7 +339,6 @@ class ResultReader:
         return by_name(Result, of, cells=tuple(cells), texts=())
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """Returns the fields in the JSON of a cell; cells share the values of absent ones."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)

@@ -19,8 +19,7 @@ _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
 
 
 class AdapterCounters:
-    """Says what rose on one rank's machine while cells were measured. `hosts` are the machines of
-    all ranks, and `nics` the interfaces that transfers name by number."""
+    """Says what rose on one rank's machine while cells were measured. `hosts` are by rank."""
 
     def __init__(self, rank: int, hosts: Sequence[str], nics: Sequence[Interface]) -> None:
         self._rank, self._hosts, self._nics = rank, hosts, nics

@@ -88,8 +88,6 @@ _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """CPU time up to a `moment` (monotonic clock): on all CPUs, and by the run's own processes."""
-
     moment: float
     all: CpuTime
     own: float
@@ -114,8 +112,7 @@ class BackgroundLoad:
 
     def end(self, by_cpus: bool) -> Load | None:
         """Returns the load since the repetition began, or for longer if it is short; None if the
-        kernel reports none. `by_cpus` says that CPUs carried out transfers, so their distances
-        matter."""
+        kernel reports none. `by_cpus`, if CPUs carried out transfers, adds their distances."""
         now = self._now()
         if now is None or not self._past:
             return None

@@ -37,8 +37,6 @@ class _Repeated(NamedTuple):
 
 
 class EquivalentCells:
-    """The repetitions of equivalent cells in this pass over the plan."""
-
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
@@ -77,7 +75,6 @@ class EquivalentCells:
         return (self._of(cell, found, equivalent.order),)
 
     def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
-        """Gives a result this cell's names. `order` has its transfers in the result's order."""
         found, named = repeated
         ends = [cell.transfers[number].named for number in order]
 

@@ -45,7 +45,6 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
 def _each_once(
     cells: Sequence[CellResult], fields: Callable[[CellResult], dict[str, Any]]
 ) -> list[CellResult]:
-    """Returns the cells with these fields, which equal cells of a simulated machine share."""
     made: dict[Hashable, dict[str, Any]] = {}
     for cell in cells:
         if (shown := _shown(cell)) not in made:
@@ -77,7 +76,6 @@ def _with_gates(repetition: CellResult) -> CellResult:
 
 
 def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
-    """Joins repetitions, with samples in order. Cells that share repetitions share `known`."""
     ended = next((repetition for repetition in repetitions if repetition.status in _UNWHOLE), None)
     whole = [repetition for repetition in repetitions if repetition.status != "skip"]
     if ended is not None or len(repetitions) == 1 or not whole:

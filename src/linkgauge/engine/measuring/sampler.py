@@ -73,7 +73,6 @@ def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
 
 
 def marks_of(loops: int) -> int:
-    """Returns the number of batches that this many loops are divided into."""
     return next(
         batches for batches in range(min(loops, MOST_BATCHES), 0, -1) if loops % batches == 0
     )
@@ -99,7 +98,6 @@ class TrackedGroup:
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that can be divided into batches."""
         most = self._group.most_loops
         return most if most <= MOST_BATCHES else most // MOST_BATCHES * MOST_BATCHES
 

@@ -31,7 +31,6 @@ _N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    """Returns the devices of these transfers that report telemetry, each with its backend."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -82,7 +81,6 @@ class Sensing:
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
-        """Returns one summary of the readings of each device, in the order of `devices`."""
         taken = self.taken.copy()  # a slow driver may still add one
         return tuple(_fold(str(device), taken) for device in devices)
 

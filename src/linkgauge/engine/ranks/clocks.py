@@ -45,8 +45,7 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """The clock offsets of ranks. Old ones are measured again. `lead` is how many seconds ahead
-    rank 0 announces a common start."""
+    """Ranks' clock offsets. `lead` is how many seconds ahead rank 0 announces a common start."""
 
     def __init__(self, links: Links) -> None:
         self._links = links

@@ -111,8 +111,6 @@ class PartTaken(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """One rank's contribution to a meeting: a value, or the reason why there is none."""
-
     value: msgspec.Raw
     reason: Reason | None = None
 
@@ -138,8 +136,6 @@ class Met(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartyLeft(msgspec.Struct, frozen=True, tag=True):
-    """A party has left the cell, so the other parties cannot measure the cell."""
-
     why: str
 
 

@@ -58,7 +58,6 @@ less."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    """Returns the seconds within which all ranks must appear, at least `limit`."""
     return max(limit or 0.0, JOIN_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow)
 
 
@@ -211,7 +210,6 @@ class Gathering:
             channel.send(encode(Pong()))
 
     def _send_away(self) -> None:
-        """Tells all ranks, also those that connect soon, that the run does not take place."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
@@ -287,7 +285,6 @@ def _send_end(channel: Channel) -> None:
 
 
 def _dismiss(late: Channel, deadline: float) -> bool:
-    """Tells a process that the run does not take place. Returns whether it introduced itself."""
     said = False
     with suppress(EOFError, OSError):
         said = bool(late.receive(deadline, CARD_BYTES))

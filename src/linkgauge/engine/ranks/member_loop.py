@@ -71,7 +71,6 @@ class Agent:
         self._signs = Signs(lambda at: self._send(encode(at)))
 
     def serve(self) -> None:
-        """Serves commands until rank 0 ends the run or is gone."""
         threading.Thread(target=self._read, daemon=True).start()
         with self._made:
             while (command := self._next()) is not None:

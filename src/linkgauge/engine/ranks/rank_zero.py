@@ -28,8 +28,7 @@ class RankSession(Session):
 
 @contextmanager
 def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
-    """Opens the session once all ranks have appeared. Raises RankLost if a rank does not appear,
-    and InputError if the ranks do not fit together."""
+    """Opens the session. Raises RankLost for a missing rank, InputError if ranks do not fit."""
     with (
         closing(Gathering(launch, request.settings.timeout)) as gathering,
         closing(ClusterWorker(gathering, request.settings)) as worker,

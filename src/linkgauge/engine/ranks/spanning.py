@@ -188,8 +188,6 @@ class SpanningBackend:
 
 
 class SimSpanningBackend(SpanningBackend):
-    """A spanning backend of a simulated machine, which has its own clock."""
-
     def _virtual(self) -> SimulatedClock:
         assert isinstance(self.own, SimulatedClock)  # noqa: S101
         return self.own

@@ -90,7 +90,6 @@ class SpanningGroup(Gated):
             backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
-        """Returns each communicator's ranks, by the index of a copy or a collective's group."""
         backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
             if backend.name not in FOUNDED:

@@ -32,8 +32,6 @@ _MARKS = (b"RANK", b"PROCID")
 
 
 class Processes:
-    """The processes of this launch on this machine, watched from the object's creation on."""
-
     def __init__(self, launch: Launch, root: Root = ROOT) -> None:
         self._launch = launch
         self._root = root
@@ -73,7 +71,6 @@ class Processes:
         return found
 
     def rank_of(self, process: int) -> int | None:
-        """Returns the number of the launch's rank that runs in this process, or None."""
         environment = self._root.content(f"proc/{process}/environ") or b""
         if not any(mark in environment for mark in _MARKS):
             return None

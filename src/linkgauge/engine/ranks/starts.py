@@ -67,7 +67,6 @@ class Starts:
             self._skew = loops, max(skew, before) if loops == most else skew
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns a remark if the ranks started too long after each other."""
         passed = next((share for share in SKEWS if self._skew[1] > share), None)
         if passed is None:
             return ()

@@ -45,8 +45,6 @@ PASSED = ("pass", "fail")
 
 
 class ClusterWorker:
-    """Measures a run with all ranks that have gathered (see `Workers`)."""
-
     def __init__(self, gathering: Gathering, settings: Settings) -> None:
         self._settings = settings
         self._gathering = gathering
@@ -142,7 +140,6 @@ class ClusterWorker:
         return found
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the inventory of rank 0's machine, with the accelerators that rank 0 sees."""
         seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen

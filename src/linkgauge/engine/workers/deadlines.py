@@ -49,7 +49,6 @@ class Deadlines(NamedTuple):
 
     @property
     def of_sign(self) -> float:
-        """The seconds within which a requested sign of life must arrive."""
         return self.slow * SIGN_SECONDS
 
     @property

@@ -23,8 +23,6 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a worker. There is no answer."""
-
     settings: Settings
 
 
@@ -215,8 +213,6 @@ class Heartbeat(msgspec.Struct, frozen=True, tag=True):
 
 
 class Signs:
-    """Keeps the state of a worker and reports it through `send`."""
-
     def __init__(self, send: Callable[[Heartbeat], None]) -> None:
         self._send = send
         self._sent = 0.0

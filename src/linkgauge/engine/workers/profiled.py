@@ -114,7 +114,6 @@ class Reports:
         ]
 
     def files(self) -> tuple[str, ...]:
-        """Returns the names of all files that the profiler has left in the folder."""
         return tuple(sorted(file.name for file in self._folder.glob(f"{self.profiler}-*")))
 
 

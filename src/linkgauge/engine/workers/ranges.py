@@ -24,7 +24,6 @@ def profiled_by(settings: Settings) -> str | None:
 
 
 def advice(settings: Settings) -> str | None:
-    """Returns a warning if the run's profiler will not show the ranges of cells, else None."""
     profiler = profiled_by(settings)
     if profiler is None or find_spec("nvtx") is not None:
         return None

@@ -214,7 +214,6 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts a device's failures in a row, and sets it aside if they are too many."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
@@ -347,11 +346,9 @@ class _Watch:
 
     @property
     def end(self) -> float:
-        """The moment at which the cells are given up in any case."""
         return self._asked + self._most
 
     def is_cut(self, lost: ProcessLost) -> bool:
-        """Whether the worker was ended because the run's time budget was used."""
         return lost.kind == "timeout" and time.monotonic() >= self.end
 
     def _deadline(self, at: Heartbeat) -> float:

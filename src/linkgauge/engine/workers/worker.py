@@ -1,7 +1,4 @@
-"""A worker opens backends and measures cells with them.
-
-A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
-methods and forwards the calls. No message is sent between the two while a clock runs."""
+"""A worker opens backends and measures cells with them. A `Supervisor` runs it in a process."""
 
 from __future__ import annotations
 
@@ -250,7 +247,6 @@ class LocalWorker:
         return remembered(at, least, most, remembered_file(len(at.cpus), what="buffer"))
 
     def release(self) -> None:
-        """Frees the buffers kept for later cells."""
         hook_of_backends(self._backends).tried(self._pool.free_idle, None)
 
     def keep_output(self, folder: Path) -> None:
