@@ -177,7 +177,7 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 
 def unsaid() -> list[str]:
-    """Returns a line for each failed plug-in and each refused part, once in all calls."""
+    """Returns a line for each failed plug-in and each refused part, but each line only once."""
     new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
     _SAID.update(line for lines in new for line in lines)
     return [_line(*lines) for lines in new if lines]

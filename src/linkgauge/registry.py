@@ -76,7 +76,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """The `MODULE:NAME` of a room's benchmarks, with their heading and their calls' guard."""
+    """The `MODULE:NAME` of a room's benchmarks, with their heading and their guard."""
 
     heading: str
     place: str

@@ -60,7 +60,7 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """A plug-in's benchmark that never raises, and has no cells if it fails to make them."""
+    """Returns a plug-in's benchmark that never raises, and has no cells if it cannot make them."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out

@@ -158,9 +158,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns all CPUs or, if they are too many or the profile is quick, one of each core; if these
-    are too many, evenly spaced ones. CPUs that share no memory with the first node are left out. A
-    first look takes the first two cores, which are neighbours."""
+    """Returns all CPUs or, of too many or in the quick profile, one of each core; if too many are
+    left, evenly spaced ones. CPUs that share no memory with the first node are left out. A first
+    look takes the first two cores, which are neighbours."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

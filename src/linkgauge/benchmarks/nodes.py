@@ -43,7 +43,7 @@ class Nodes(NamedTuple):
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Spread blocks of neighbours load the links of a switch as half as many nodes would."""
+        """Returns spread blocks of neighbours, which load the links of switches of half as many."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -182,7 +182,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """`256 devices of 32 nodes, …` if they have too many pairs for any profile, else None."""
+    """Returns `256 devices of 32 nodes, …` if these have too many pairs to measure, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

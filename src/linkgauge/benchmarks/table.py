@@ -140,9 +140,9 @@ in which the other process takes no part. `msg` is a message."""
 
 class Row(msgspec.Struct, frozen=True):
     """A benchmark. `cell` is the text of one cell, with the letters of the layout, and `K` for the
-    kind of engine. `parts` names further matrices, of the single transfers. `size` is its own in
-    bytes. `diagonal` adds pairs of a device with itself. `across_ranks` says that several processes
-    can measure it, each with one device."""
+    kind of engine. `parts` names matrices of the single transfers. `size` is in bytes. `diagonal`
+    adds pairs of a device with itself. With `across_ranks`, processes with one device each can
+    measure it."""
 
     name: str
     title: str

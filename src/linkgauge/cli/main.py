@@ -58,8 +58,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command from a function with at most one parameter, a struct of options.
-    click's settings are `CONTEXT` in its module. `hook` guards its calls."""
+    """Makes a click command from a function with at most one parameter, a struct of options; else
+    raises TypeError. click's settings are `CONTEXT` in its module. `hook` guards its calls."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):

@@ -224,7 +224,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
-    """Returns a document's formats, without a plug-in's that is named as an option is."""
+    """Returns a command's formats, without those of plug-ins that are named as an option."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__

@@ -39,8 +39,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
-    without `offer`, the words of the metavar."""
+    """A parameter that a shell completes, by `offer` or else by the words of its metavar."""
 
     def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -51,7 +50,7 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the first proposals that begin so. There are none if another option is wrong."""
+        """Returns the first proposals that begin with `text`; none if another option is wrong."""
         try:
             names = self._offer(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file that survives the end of its reader (`| head`) or terminal: further output is
-    discarded, and the exit code stays. With `only_messages`, it survives every error, also a full
-    disk."""
+    """A file that survives the end of its reader (`| head`) or terminal; further output is
+    discarded. With `only_messages`, it survives every error, also a full disk."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)

@@ -57,7 +57,7 @@ class ToolOption(NamedTuple):
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Returns a reader of these words. It raises ValueError for other texts."""
+    """Returns a function that reads one of these words, and raises ValueError for others."""
 
     def read(word: str) -> str:
         if word not in words:

@@ -190,11 +190,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
     backend that has devices. `with_cpus` measures the host's processor under another name (PoCL),
     as naming its backend or benchmarks does. Sizes of a `profile` may change; without one the user
-    chose them. `memory` replaces pinned host memory, and `graphs` kernel launches. `tune` searches
-    the devices' best settings first. `budget` is the seconds of the whole run, or "plan" for as
-    many as its plan needs; null for no limit. `buffer` is in bytes, as a first look found it.
-    `wait` waits until another run ends. The run is kept below `out`; null to keep nothing. `label`,
-    `command` and `options` are only recorded."""
+    chose them. `memory` replaces pinned host memory. `tune` searches the devices' best settings
+    first. `budget` is the seconds of the whole run, or "plan" for as many as its plan needs; null
+    for no limit. `buffer` is in bytes, as a first look found it. `wait` waits until another run
+    ends. The run is kept below `out`; null keeps nothing. `command` and `options` are only
+    recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())

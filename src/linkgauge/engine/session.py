@@ -103,7 +103,7 @@ class Session:
         )
 
     def plan(self, observer: Observer) -> Plan:
-        """Returns the plan on this machine. Raises InputError if there is nothing to measure."""
+        """Returns the request's plan. Raises InputError if there is nothing to measure."""
         request = self.request
         check_thermometer(request.settings, self.machine)
         benchmarks = request.what.lay_out(request, self.machine)

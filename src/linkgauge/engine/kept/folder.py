@@ -65,7 +65,7 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """Returns the label. Raises InputError for one that only runs of earlier versions may have."""
+    """Returns the label. Raises InputError for one that new runs may not have."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")

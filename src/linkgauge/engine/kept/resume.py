@@ -31,9 +31,8 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures the cells that the run in this folder still lacks. Raises InputError if the options
-    `given` or the machine differ from the run's, and for a run of several ranks. Raises DeviceBusy
-    if another run measures a device."""
+    """Measures the cells that a run lacks. Raises InputError if the options `given` or the machine
+    differ or it has several ranks, DeviceBusy if another run measures a device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened
@@ -84,7 +83,7 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine) -> dict[str, str]:
-    """Returns a machine's properties that figures depend on; free memory and the like are not."""
+    """Returns the properties that figures depend on, by name, without readings like free memory."""
     host = machine.host
     prints = {
         "host name": host.hostname,

@@ -42,7 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near a virtual machine's CPUs are. Hardware has no result: its cores stay."""
+    """Measures how near a virtual machine's CPUs are. Empty on hardware: cores do not move."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()

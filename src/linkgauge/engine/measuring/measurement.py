@@ -138,9 +138,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers other than those of the previous repetition, except for interfering
-        copies and large pointer chases. Copies that run at the same time have different seeds,
-        unless they share a buffer."""
+        """Borrows buffers other than the last repetition's, except for interfering copies and large
+        pointer chases. Concurrent copies have different seeds, unless they share a buffer."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -220,9 +219,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills sources with the pattern, and destinations with bytes that all differ from it. A
-        plain copy's source that still holds the pattern stays. Does nothing without
-        verification."""
+        """Fills sources with the pattern, unless a plain copy's still holds it, and destinations
+        with bytes that all differ from it. Does nothing without verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
             if source is not None and not (one.is_plain and pool.is_held(source, given)):

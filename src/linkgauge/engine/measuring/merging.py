@@ -102,10 +102,9 @@ def with_ranges(
 def _estimated(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
 ) -> Iterable[Sequence[Estimate | None]]:
-    """Returns each cell's estimates: that for its figure, then those for its parts, each pooled
-    with the same part of the other cells. A simulated machine has no processes that differ. If the
-    user fixed the number of samples, only cells that look low are repeated, which say nothing of
-    the others."""
+    """Returns each cell's estimates: for its figure, then for its parts, each pooled with the same
+    part of other cells. A simulated machine has no processes that differ. With a fixed number of
+    samples, only cells that look low are repeated, which say nothing of the others."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class Meeting:
-    """One rank's side of meetings with the ranks of a cell (`parties`). `meet` asks rank 0."""
+    """One rank's side of meetings with the ranks of a cell (`parties`), by way of rank 0."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""The loop of a member: it reads commands of rank 0, carries them out, and answers.
-
-A thread reads the commands. The member can therefore give signs of life during other work, and
-notice that rank 0 has ended or is silent."""
+"""The loop of a member. A thread reads commands, so that it gives signs of life during work."""
 
 from __future__ import annotations
 

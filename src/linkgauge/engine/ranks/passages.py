@@ -23,7 +23,7 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens by which groups form communicators. A group's first rank creates it, once per run."""
+    """Tokens for communicators. The first rank of a group creates the group's, once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own

@@ -58,7 +58,7 @@ FIRST = Repetition()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a repetition of these cells at the same time: for their results, in this order."""
+    """Asks for the results of a repetition of these cells at the same time, in this order."""
 
     cells: tuple[PlannedCell, ...]
     size: int

@@ -126,10 +126,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker that runs under a profiler. It connects to the controller by an address, because a
-    profiler may not pass on open files. Ctrl-C in a terminal does not reach the profiler, which
-    ends after its worker. The output of both goes to the report's log. Raises ProcessLost if the
-    profiler does not start a worker."""
+    """A worker under a profiler. It connects by an address, because a profiler may not pass on open
+    files. Ctrl-C in a terminal does not reach the profiler, which ends after its worker. Both print
+    to the report's log. Raises ProcessLost if no worker starts."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler

@@ -286,8 +286,7 @@ class Supervisor:
             raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
-        """Ends the workers under the profiler, waits for its files, and returns their names.
-        Further workers run without the profiler."""
+        """Ends the workers under the profiler, waits for its files, and returns their names."""
         if self._reports is None:
             return ()
         say(f"waiting for {self._reports.profiler} to write its files")
