@@ -112,7 +112,7 @@ def origin_of(name: str) -> str | None:
 
 
 class _Catalog(Mapping[str, Row | Sweep]):
-    """All benchmarks by name. One of the core's loads only those before it."""
+    """All benchmarks by name. To ask for one of the core's loads only those before it."""
 
     def __getitem__(self, name: str) -> Row | Sweep:
         row = _of_core(name)

@@ -1,4 +1,4 @@
-"""Latencies of the host's memory, by size, page, NUMA node and load, and of lines between CPUs."""
+"""Latencies of the host's memory by size, page, node and load, and of cache lines between CPUs."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns all CPUs or, of too many or in the quick profile, one of each core; if too many are
-    left, evenly spaced ones. CPUs that share no memory with the first node are left out. A first
-    look takes the first two cores, which are neighbours."""
+    """Returns all CPUs; if these are too many or the profile is quick, one of each core; if still
+    too many, evenly spaced ones. CPUs that share no memory with the first node are left out. A
+    first look takes the first two cores, which are neighbours."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

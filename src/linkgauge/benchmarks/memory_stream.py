@@ -1,7 +1,7 @@
 """STREAM's operations on the host's memory. A row is the NUMA node of the threads and how they
 access memory. A column is a number of threads, which use their own node's memory, or a memory node,
-which all threads of the row use. In a row `all`, as in STREAM and all that profile `vm` measures,
-every thread uses its own node's memory."""
+which all threads of the row use. With several nodes, every thread of the row `all` uses its own
+node's memory, as in STREAM: all that profile `vm` measures."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Nodes(NamedTuple):
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns spread blocks of neighbours, which load the links of switches of half as many."""
+        """Returns spread blocks of neighbours, which load a switch of half as many nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self

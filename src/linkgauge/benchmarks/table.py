@@ -276,7 +276,7 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are sizes or numbers of threads, for example. `size` is in bytes.
-    `reason` is the message without cells, `left_out` the end of the title if some are left out."""
+    `reason` is shown if there are no cells, `left_out` ends the title if some are left out."""
 
     name: str
     title: str

@@ -89,7 +89,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """Returns the machine that the options name. Raises InputError for several."""
+    """Returns the machine that the options name. Raises InputError if they name several."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
