@@ -1,7 +1,6 @@
 """linkgauge measures how fast data moves between every pair of memories a machine can reach.
 
-The names in `__all__` are the Python API (docs/api.md). Each is loaded when it is first used.
-"""
+The names in `__all__` are the Python API (docs/api.md). Each is loaded when it is first used."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ def main() -> None:
 
 
 def _unloadable(error: Exception) -> str | None:
-    """Returns the package that linkgauge needs and that raised this error while it was imported,
-    with its file: often, another one of its name is found first. None for other errors."""
+    """Returns the package, with its file, whose import raised this error, or None."""
     module, at = None, error.__traceback__
     while at is not None:
         names, code = at.tb_frame.f_globals, at.tb_frame.f_code

@@ -1,7 +1,7 @@
 """Calls the code of plug-ins, so that a plug-in that fails harms nothing else.
 
-All calls go through `Hook`. Whatever a hook raises is a failure of the plug-in, even SystemExit.
-What it prints goes to stderr. A hook that takes long is named while it runs, and Ctrl-C ends it."""
+Whatever is raised in a call through `Hook`, even SystemExit, is a failure of the plug-in. What it
+prints goes to stderr. A hook that takes long is named while it runs, and Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """The code of a room's addition, as messages name it: `the tool 'x' of fast-links 1.0`. Code of
-    linkgauge itself is called without a guard."""
+    """The code of a room's addition. Code of linkgauge itself is called without a guard."""
 
     what: str
     origin: str
@@ -64,8 +63,7 @@ class Hook(NamedTuple):
         return self.origin == OURS
 
     def tried(self, call: Callable[[], _T], otherwise: _U) -> _T | _U:
-        """Returns what `call` returns. If code of a plug-in fails, it is reported once, and
-        `otherwise` is returned."""
+        """Returns what `call` returns; if a plug-in fails, reports it and returns `otherwise`."""
         if self.is_ours:
             return call()
         try:
@@ -81,8 +79,8 @@ class Hook(NamedTuple):
         kinds: Any,
         check: Callable[[_T], object] = lambda item: None,
     ) -> tuple[_T, ...]:
-        """Returns all items that `call` returns or yields. They must have one of the types `kinds`,
-        and pass `check`, which raises an exception. If anything fails, there are no items."""
+        """Returns all items of a plug-in's `call`, or none if anything fails. They must have one of
+        the types `kinds`, be at most `MOST_ITEMS`, and pass `check`, which raises an exception."""
         if self.is_ours:
             return tuple(call())
 
@@ -102,9 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs a block of code that the user asked for. Raises PluginFailed if code of a plug-in
-        fails, except for a LinkgaugeError, which stays. `prints` is for code that may take long and
-        whose output on stdout stays there: what the user wants, and what a worker does."""
+        """Runs code that the user asked for. Raises PluginFailed if a plug-in's fails, except for a
+        LinkgaugeError. With `prints`, it may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -114,9 +111,8 @@ class Hook(NamedTuple):
     def exit_code(
         self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
     ) -> int:
-        """Returns the exit code of a command or a tool. SystemExit of a plug-in's is its exit code,
-        too. Exceptions in `passes` stay. Raises PluginFailed if anything else is raised or
-        returned."""
+        """Returns the exit code of a command or a tool, also of SystemExit. Raises PluginFailed for
+        all else but LinkgaugeErrors and exceptions in `passes`."""
         if self.is_ours:
             return cast("int", call())
         with _Guard(self, (LinkgaugeError, *passes), prints=True):
@@ -136,8 +132,7 @@ CORE = Hook("code", OURS)
 
 
 def expect(value: Any, kinds: Any) -> Any:
-    """Returns the value unchanged. Raises Unfit if it has none of these types. The fields of a
-    Struct must have the right types, too."""
+    """Returns the value. Raises Unfit if its type or that of a Struct's field is wrong."""
     if not isinstance(value, kinds):
         every = kinds if isinstance(kinds, tuple) else getattr(kinds, "__args__", (kinds,))
         names = [kind.__name__ for kind in every]
@@ -162,8 +157,7 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports that a part of a plug-in is left out because it failed. Of several failures of a
-    plug-in, the first is reported, with the number of the others."""
+    """Reports a failed part of a plug-in: of several, the first and the number of the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
@@ -174,7 +168,6 @@ def refuse(hook: Hook, why: str) -> None:
 
 
 def all_left_out() -> dict[str, list[str]]:
-    """Returns what is left out in this process, for `also_left_out` in another one."""
     return {origin: [*lines] for origin, lines in _LEFT_OUT.items()}
 
 
@@ -184,8 +177,7 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 
 def unsaid() -> list[str]:
-    """Returns a line for each plug-in that failed, and for each part that was refused. What an
-    earlier call returned is left out."""
+    """Returns a line for each failed plug-in and each refused part, but each line only once."""
     new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
     _SAID.update(line for lines in new for line in lines)
     return [_line(*lines) for lines in new if lines]
@@ -198,7 +190,6 @@ def _line(first: str, *more: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns the exception as one line."""
     kind = type(error).__name__
     try:
         text = " ".join(str(error).split())
@@ -209,8 +200,6 @@ def _reason(error: BaseException) -> str:
 
 
 class _Guard(Signals):
-    """Guards a block of code of a plug-in."""
-
     def __init__(
         self, hook: Hook, passes: tuple[type[BaseException], ...] = (), *, prints: bool = False
     ) -> None:
@@ -238,7 +227,7 @@ class _Guard(Signals):
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Remembers what a signal raises: a plug-in may raise KeyboardInterrupt by itself, or catch
-        it. If code that is not asked for goes on after a signal, the next one ends the process."""
+        it. If code that nobody asked for goes on after a signal, the next one ends the process."""
         now = time.monotonic()
         if self._first is None:
             self._first = now
@@ -252,8 +241,7 @@ class _Guard(Signals):
 
 
 class _Chatter:
-    """Stands for stdout and stderr while a plug-in runs: a stream to stderr that the plug-in cannot
-    close, and without control characters."""
+    """A stream to stderr that a plug-in cannot close, and without control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -288,8 +276,7 @@ def watched_from_outside() -> None:
 
 
 class _Aside:
-    """Keeps stdout free from what plug-ins print while they run, in any thread. That of programs
-    that they start and of C libraries is kept away, too."""
+    """Keeps stdout free from what plug-ins and their programs print, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -323,8 +310,7 @@ class _Aside:
 
 
 class _Slow:
-    """Names the hooks that take long, while they run. One thread, which starts with the first hook,
-    looks at all of them."""
+    """Names the hooks that take long. One thread, which starts with the first, looks at all."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -352,8 +338,6 @@ class _Slow:
             time.sleep(wait)
 
     def _next(self) -> float | None:
-        """Names the hooks whose time is over. Returns the seconds until the next one's is, or None
-        if no hook runs."""
         with self._lock:
             now = time.monotonic()
             slow = {guard: hook for guard, (hook, at) in self._running.items() if at <= now}

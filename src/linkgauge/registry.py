@@ -1,7 +1,7 @@
 """The registry of features that are added to the core. The core imports none of them.
-`linkgauge.rooms` has the `Room` records of linkgauge itself. Another package, a plug-in, offers a
-room by an entry point of the group `linkgauge.rooms`. The code that a record names is loaded only
-when it is used."""
+
+`linkgauge.rooms` has the `Room` records of linkgauge itself. A plug-in offers a room by an entry
+point of the group `linkgauge.rooms`. What a record names is loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -36,23 +36,19 @@ _WORDS: Mapping[Named, str] = {
 class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
-    name: The name of the feature.
-    commands: The function of each command, by name. `linkgauge NAME` calls it with one struct of
-        options (`linkgauge.cli.options`), and it returns the exit code.
+    commands: Functions of one struct of options (`linkgauge.cli.options`) that return the exit
+        code, by the NAME in `linkgauge NAME`.
     benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
-    backends: The function that creates a backend, by name, like `create(engines, host)` of the
-        core's backends.
-    ranks: The function that creates a rank's backend, by name, like `create` in the core's `rank`
-        modules (`linkgauge.backends.open_rank`).
-    operations: The code for an operation that a backend leaves to a room, by `BACKEND.OPERATION`.
+    backends: Functions like `create(engines, host)` of the core's backends, by name.
+    ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
+    operations: The code for what a backend leaves to a room, by `BACKEND.OPERATION`.
     checks: Functions of the doctor, from `Evidence` to findings.
-    sections: `Section` records of a report.
-    formats: `Format` records of documents.
-    tools: The function that acts as another tool, by name. It takes the tool's arguments and where
-        to measure (`linkgauge.cli.tool`), and returns an exit code.
+    sections, formats: `Section` records of a report, and `Format` records of documents.
+    tools: Functions that act as another tool, by name. They take its arguments and where to measure
+        (`linkgauge.cli.tool`), and return an exit code.
     kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that turn the value of `--machine` into a simulated machine, by source. They
-        return its name and YAML, or None for a value that they do not know."""
+    machines: Functions that turn the value of `--machine` into the name and YAML of a simulated
+        machine, or None for a value that they do not know, by source."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -69,21 +65,18 @@ class Room(NamedTuple):
 
 
 class Plugin(NamedTuple):
-    """A package that adds a room to linkgauge."""
-
     package: str
     version: str
     room: Room
 
     @property
     def origin(self) -> str:
-        """The package and its version, as figures and messages name them: `fast-links 1.0`."""
+        """The package and its version: `fast-links 1.0`."""
         return f"{self.package} {self.version}".rstrip()
 
 
 class RoomBenchmarks(NamedTuple):
-    """The `MODULE:NAME` of a room's rows of `linkgauge.benchmarks.table`, with their heading, and
-    what their calls are guarded by."""
+    """The `MODULE:NAME` of a room's benchmarks, with their heading and their guard."""
 
     heading: str
     place: str
@@ -97,8 +90,6 @@ def loaded(place: str) -> Any:
 
 
 def deferred(place: str) -> Callable[..., Any]:
-    """Returns a function that loads and calls the one at `MODULE:NAME`."""
-
     def call(*given: Any, **named: Any) -> Any:
         return loaded(place)(*given, **named)
 
@@ -106,21 +97,17 @@ def deferred(place: str) -> Callable[..., Any]:
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
-    """Returns the `MODULE:NAME` of each addition of a kind, by the addition's name. A plug-in's
-    addition is left out if its name is taken: by the core (`taken`), a room of linkgauge, or an
-    earlier plug-in."""
+    """Returns the `MODULE:NAME` of each addition of a kind, by name. A plug-in's is left out if its
+    name is taken: by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
 def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
-    """Returns what guards the calls of the addition of this name."""
     _, origin = _named(kind, taken).get(name, ("", OURS))
     return Hook(f"the {_WORDS[kind]} {name!r}", origin)
 
 
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
-    """Returns the `MODULE:NAME` and the origin of each addition of a kind, by the addition's
-    name."""
     offered = (
         (name, place, origin)
         for room, origin in _with_origins()
@@ -130,16 +117,15 @@ def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]
 
 
 def operation(name: str) -> Any:
-    """Loads and returns the code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all listed additions of a kind, from all rooms. `fitted` makes what is used
-    of a plug-in's: its calls are guarded by the hook. It raises Unfit for values of wrong types. A
-    plug-in's section or format is left out if its name is taken."""
+    """Loads and returns all listed additions of a kind. `fitted` makes those of plug-ins usable:
+    their calls are guarded by the hook. It raises Unfit for values of wrong types. A plug-in's
+    section or format is left out if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -161,13 +147,10 @@ def sources_of_machines() -> Iterator[Callable[[str], tuple[str, str] | None]]:
 
 
 def _described(place: str, hook: Hook, value: str) -> tuple[str, str] | None:
-    """Returns the name and the YAML of the machine that a room's function makes of the value of
-    `--machine`."""
     return hook.tried(lambda: _machine(loaded(place)(value)), None)
 
 
 def _machine(machine: Any) -> tuple[str, str] | None:
-    """Returns a described machine unchanged. Raises Unfit if it is not its name and YAML."""
     if machine is None:
         return None
     if not isinstance(machine, tuple) or [*map(type, machine)] != [str, str]:
@@ -176,15 +159,12 @@ def _machine(machine: Any) -> tuple[str, str] | None:
 
 
 def benchmarks() -> Iterator[RoomBenchmarks]:
-    """Yields the benchmarks of all rooms."""
     for room, origin in _with_origins():
         for heading, place in room.benchmarks.items():
             yield RoomBenchmarks(heading, place, Hook(place, origin))
 
 
 def _made_of(place: str, hook: Hook, made: Callable[[str, Hook], _T]) -> tuple[_T, ...]:
-    """Returns what `made` makes of the object that `MODULE:NAME` refers to. Returns nothing if code
-    of a plug-in fails."""
     return hook.tried(lambda: (made(place, hook),), ())
 
 
@@ -194,14 +174,12 @@ def _with_origins() -> Iterator[tuple[Room, str]]:
 
 
 def our_rooms() -> tuple[Room, ...]:
-    """Returns the rooms of linkgauge itself, in the order of their names."""
     return import_module(GROUP).ROOMS  # type: ignore[no-any-return]
 
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns the plug-ins, sorted by the names of their packages. A plug-in is left out if it
-    fails to load, or if another room has its name."""
+    """Returns the plug-ins by package name, without any that fails or has another room's name."""
     ours = {room.name for room in our_rooms()}
     offered = ((plugin.room.name, plugin, plugin.origin) for plugin in _loaded_plugins())
     return tuple(plugin for _, plugin, _ in accepted("room", offered, ours))
@@ -217,8 +195,6 @@ def _loaded_plugins() -> Iterator[Plugin]:
 
 
 def _checked(room: Any) -> Room:
-    """Returns the room of a plug-in. Raises Unfit if a value has a wrong type, or if a name is not
-    printable."""
     expect(room, Room)
     _check_name("name", room.name)
     for kind, value in zip(Room._fields[1:], room[1:], strict=True):
@@ -240,9 +216,8 @@ def _check_name(kind: str, name: object) -> None:
 
 
 def _offered() -> Iterator[tuple[str, str, str, Path]]:
-    """Yields the package, the version and the `MODULE:NAME` of each room that installed packages
-    offer, and the folder with the package's metadata. Reads the files itself, because importing
-    `importlib.metadata` takes 20 ms."""
+    """Yields the package, version and `MODULE:NAME` of each room that installed packages offer, and
+    the folder with the package's metadata. Importing `importlib.metadata` would take 20 ms."""
     for folder in map(Path, dict.fromkeys(sys.path)):
         for file, text in entry_points(folder):
             about = _headers(file.parent)
@@ -252,8 +227,6 @@ def _offered() -> Iterator[tuple[str, str, str, Path]]:
 
 
 def _places(entry_points: str) -> Iterator[str]:
-    """Yields the `MODULE:NAME` of each entry point of the group, from the text of a file
-    `entry_points.txt`."""
     lines = map(str.strip, entry_points.partition(f"[{GROUP}]")[2].splitlines())
     for line in takewhile(lambda line: not line.startswith("["), lines):
         if "=" in line and not line.startswith("#"):
@@ -261,7 +234,6 @@ def _places(entry_points: str) -> Iterator[str]:
 
 
 def _headers(folder: Path) -> dict[str, str]:
-    """Returns the headers of a package's metadata file."""
     text = text_of(folder / "METADATA").partition("\n\n")[0]
     pairs = (line.partition(": ") for line in text.splitlines())
     return {name: printable(value) for name, _, value in pairs}
@@ -277,8 +249,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the additions of a kind, each as its name, its value and its origin. Leaves out a
-    plug-in's addition if the core (`taken`) or an earlier origin has the name."""
+    """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's if the core
+    (`taken`) or an earlier origin has the name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

@@ -60,7 +60,7 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """A plug-in's benchmark that never raises, and has no cells if it fails to make them."""
+    """Returns a plug-in's benchmark that never raises, and has no cells if it cannot make them."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -80,8 +80,7 @@ def _rows_of(places: Iterable[str]) -> Iterator[Row | Sweep]:
 
 @cache
 def _with_rooms() -> tuple[dict[str, tuple[Row | Sweep, ...]], dict[str, str]]:
-    """Returns all benchmarks by what they measure, and the plug-in of each that one adds. A
-    plug-in's benchmark is left out if its name is taken."""
+    """A plug-in's benchmark is left out if its name is taken."""
     found = {heading: tuple(_rows_of(places)) for heading, places in _PLACES.items()}
     origins = dict[str, str]()
     taken = {row.name for rows in found.values() for row in rows}
@@ -99,7 +98,6 @@ def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
 
 
 def groups() -> Mapping[str, tuple[Row | Sweep, ...]]:
-    """Returns all benchmarks by what they measure."""
     return _with_rooms()[0]
 
 
@@ -110,13 +108,11 @@ def _of_core(name: str) -> Row | Sweep | None:
 
 
 def origin_of(name: str) -> str | None:
-    """Returns the name of the plug-in that adds this benchmark, if one does."""
     return None if _of_core(name) is not None else _with_rooms()[1].get(name)
 
 
 class _Catalog(Mapping[str, Row | Sweep]):
-    """All benchmarks by name. One that is asked for by name loads no others than those before
-    it."""
+    """All benchmarks by name. To ask for one of the core's loads only those before it."""
 
     def __getitem__(self, name: str) -> Row | Sweep:
         row = _of_core(name)
@@ -139,7 +135,6 @@ def _all_rows() -> Mapping[str, Row | Sweep]:
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """Returns the benchmark, and adds the profile `vm` to its profiles if `vm` lists its name."""
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
@@ -176,7 +171,7 @@ def _most_wanted() -> Iterator[str]:
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
     """Returns the benchmarks that the user `asked` for by name, then those that the profile or else
-    most people want. `of_host` says of each benchmark whether only the host is measured."""
+    most people want. `of_host` says which ones measure the host alone."""
     if len(of_host) < 2:
         return tuple(of_host)
     patterns = _FIRST.get(profile) or _most_wanted()
@@ -197,7 +192,6 @@ _NAMED = 3
 
 
 def _nearest(name: str) -> str:
-    """Names that begin so, have these words, or are spelled similarly."""
     words = [_SHORT.get(word, word) for word in name.lower().replace("-", "_").split("_")]
     prefix = "_".join(words)
     begin = [known for known in CATALOG if known.startswith(prefix)]
@@ -212,7 +206,6 @@ def _nearest(name: str) -> str:
 
 
 def check_known(names: Iterable[str]) -> None:
-    """Raises UnknownName for a name that is no benchmark's."""
     for name in sorted(name for name in names if name not in CATALOG):
         raise UnknownName("benchmark", name, _nearest(name))
 
@@ -224,9 +217,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks by name or by the beginning of the name; without either, those of the profile, or
-    all. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only those
-    between devices. Raises InputError for a name or a prefix that matches nothing."""
+    """Returns benchmarks by name or its beginning; without either, those of the profile, or all.
+    The order is the catalog's, unless the profile has its own. `only_d2d` keeps only those between
+    devices. Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

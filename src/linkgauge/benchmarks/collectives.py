@@ -30,7 +30,7 @@ LEAST = 8
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
-    """Returns the sizes up to `largest`, each 4 times the previous size."""
+    """Returns the sizes in bytes up to `largest`, each 4 times the previous one."""
     steps = (largest // LEAST).bit_length() // 2 + 1
     return tuple(size for step in range(steps) if (size := LEAST << 2 * step) <= largest)
 
@@ -50,8 +50,6 @@ def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
 
 
 class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
-    """A collective over one backend's devices, or over the ranks of a run."""
-
     collective: CollectiveName
 
     across_ranks: ClassVar[bool] = True
@@ -81,7 +79,7 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Each number type, reduction and root that can be checked, out of place and in place."""
+        """Yields each number type, reduction and root that can be checked, also in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -97,7 +95,6 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """The user's sizes in bytes if given, else the profile's, up to the user's largest."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest

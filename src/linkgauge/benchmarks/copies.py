@@ -1,5 +1,4 @@
-"""The 44 single-node and 13 multinode tests of nvbandwidth 0.10 (0.8 and 0.9 have 35 of the
-former), with their exact names and order, and copies within the host.
+"""The 44 single-node and 13 multinode tests of nvbandwidth 0.10 in its order, and host copies.
 
 In the notation, d is the device of the column, e every other device, h the host node near a device;
 in a matrix, r is the row's device (or node) and c the column's. `by x` names the device that moves

@@ -1,5 +1,4 @@
-"""Benchmarks of single GPUs. Matrix products hardly depend on the host: compared with copies, they
-show whether host or device is slow. They run first, because they warm the device."""
+"""Benchmarks of single GPUs. Matrix products hardly depend on the host, and warm the device."""
 
 from __future__ import annotations
 
@@ -171,20 +170,17 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so on."""
     pairs = zip(fabric.memories[::2], fabric.memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
 
 def _more_and_more(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells with more and more copies at once: 1, 2, 4 … and all."""
     there = copies(fabric)
     for count in counts_up_to(len(there)):
         yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)
 
 
 def _over_streams(copies: Copies, fabric: DeviceSet) -> Iterator[Cell]:
-    """Each copy runs 1, 2, 4 … times at once, with buffers of its own."""
     for copy, count in product(copies(fabric), counts_up_to(MOST_ON_ONE)):
         yield Cell(copy.engine.owner.label, str(count), (copy,) * count, Report.TOTAL)
 

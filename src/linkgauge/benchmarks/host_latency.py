@@ -1,5 +1,4 @@
-"""Latencies of the host's memory and of cache lines between CPUs. The latency of memory depends on
-the size, the page size, the NUMA node, and the load by other threads."""
+"""Latencies of the host's memory by size, page, node and load, and of cache lines between CPUs."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """Two sizes for each doubling: 4, 6, 8, 12, 16 …."""
+    """Yields two sizes for each doubling: 4, 6, 8, 12, 16 …"""
     size = least
     while size <= most:
         yield size
@@ -51,7 +50,7 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """Sizes in bytes for the memory of `node`. `caches` is the machine's largest cache."""
+    """Returns sizes in bytes for the memory of `node`. `caches` is the machine's largest cache."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -61,8 +60,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Pairs all nodes. Of many nodes, it pairs each with itself and with the first's threads,
-    unless the profile is full."""
+    """Yields all pairs of nodes. Of many nodes, unless the profile is full, yields each with
+    itself, and the first one's threads with each."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -99,8 +98,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a size in bytes, a multiple of 1 MiB. In a first look it is the size that was found
-    by measuring."""
+    """Returns a size in bytes: the one that a first look measured, or a multiple of 1 MiB."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))
@@ -120,7 +118,6 @@ def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]:
-    """The name of a load, and its transfers: source, destination and number of threads."""
     memory, others = host(node.index), max(1, len(node.cpus) - 1)
     yield "read", [(memory, NULL, others)]
     for readers in MIXES:
@@ -161,9 +158,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Too many CPUs are reduced to one of each core, and then to evenly spaced ones; the quick
-    profile always takes one of each core. CPUs that share no memory with the first node are left
-    out. A first look takes the first two cores, which are neighbours."""
+    """Returns all CPUs; if these are too many or the profile is quick, one of each core; if still
+    too many, evenly spaced ones. CPUs that share no memory with the first node are left out. A
+    first look takes the first two cores, which are neighbours."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

@@ -25,8 +25,8 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """A name, the far memory, and the near memory, whose device carries out the copy: the host and
-    each device, and the first device and every other. The full profile joins all pairs."""
+    """Yields a name, the far and the near memory, whose device carries out the copy: the host with
+    each device, and the first device with each other, or all pairs in the full profile."""
     memories = fabric.memories
     for memory, near in fabric.with_near:
         yield f"{near}-{memory.label}", near, memory
@@ -36,7 +36,6 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """The user's sizes that are small enough for latencies, or the defaults."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
@@ -49,7 +48,6 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields a cell for each path, direction and size. The device itself times these copies."""
     for (name, far, owner), size in product(_paths(fabric), _sizes(fabric)):
         for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
             transfer = Transfer(source, destination, Engine(owner, "ce"), size)
@@ -58,7 +56,6 @@ def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """The two sides are the host and a device, two devices, or one device alone."""
     alone = ((f"{memory.label}-{memory.label}", memory, memory) for memory in fabric.memories)
     for name, far, near in (*_paths(fabric), *alone):
         first, second = (far, near) if far.is_host else (near, far)
@@ -68,8 +65,7 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """A kernel copies over the same link while flags, copies and launches are timed: on every path
-    in the full profile, else on one to the host and one between devices."""
+    """Loads every path in the full profile, else one to the host and one between devices."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

@@ -1,7 +1,7 @@
-"""STREAM's operations on the host's memory. A row is the NUMA node of the threads, and how they
+"""STREAM's operations on the host's memory. A row is the NUMA node of the threads and how they
 access memory. A column is a number of threads, which use their own node's memory, or a memory node,
-which all threads of the row use. Of several nodes, a row `all` has every thread on its own node's
-memory: all that profile `vm` measures, as STREAM itself does."""
+which all threads of the row use. With several nodes, every thread of the row `all` uses its own
+node's memory, as in STREAM: all that profile `vm` measures."""
 
 from __future__ import annotations
 
@@ -52,14 +52,12 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
 
 
 def _one_thread(kind: ArrayKind, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields one thread's work, unless the machine has a single CPU: all threads are then one."""
     if sum(len(node.cpus) for node in fabric.nodes) > 1:
         node = fabric.with_cpus[0]
         yield _cell(kind, "stream", str(node.index), "1", array_work(kind, node, node, 1))
 
 
 def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields one cell in which all threads of the machine work, each on its own node's memory."""
     nodes = fabric.with_cpus
     if nodes:
         row = "all" if len(nodes) > 1 else str(nodes[0].index)
@@ -70,14 +68,12 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """All threads of the first node of a pair work on the second's memory."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, array_work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """Only the threads of one node work, or all threads of the machine."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)

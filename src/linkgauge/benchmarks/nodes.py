@@ -1,10 +1,10 @@
-"""Benchmarks between many nodes: hosts, or nodes of a simulated machine. All pairs of few nodes, in
-rounds as in a tournament; of many a ring and bisections, so that the time does not grow with the
-pairs; of very many a sample. The first devices of all nodes form a rail, the second the next.
+"""Benchmarks between many nodes: hosts, or nodes of a simulated machine.
 
-In a ring or a bisection, all nodes send at once to the node a fixed number of places further on,
-which fills shared links. Such transfers need not share a link in a fat tree whose switches route by
-destination (E. Zahavi, see model/hardware/map.py)."""
+All pairs of few nodes are measured, in rounds as in a tournament; of many a ring and bisections, so
+that the time does not grow with the pairs; of very many a sample. The first devices of all nodes
+form a rail, the second the next. In a ring or a bisection, all nodes send at once to the node a
+fixed number of places further on, which fills shared links. Such transfers need not share a link in
+a fat tree whose switches route by destination (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """Each of `memories` has one memory for each rail."""
+    """Nodes, each of which has in `memories` one memory for each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Spread blocks of neighbours that load the links of a switch of half as many nodes."""
+        """Returns spread blocks of neighbours, which load a switch of half as many nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -125,7 +125,6 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
 
 def _nodes_of(fabric: DeviceSet) -> Nodes:
-    """Several hosts are the nodes. A device without a node counts as a node of its own."""
     several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
     for device in fabric.devices:
@@ -147,14 +146,12 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _crossing(count: int, _: int) -> Iterator[Step]:
-    """A ring that leaves each node's rail for the next one: what only the switches above carry."""
     return (step._replace(across=1) for step in _ring(count, 1))
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """First each node of one half sends to one of the other. Later bisections split the halves, and
-    then the quarters. Every second one sends backwards, to find links that are slow one way
-    only."""
+    """Yields steps from one half to the other, then within halves, then within quarters. Every
+    second bisection sends backwards, to find links that are slow one way only."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)
@@ -185,7 +182,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """`256 devices of 32 nodes, …` if they have too many pairs for any profile, else None."""
+    """Returns `256 devices of 32 nodes, …` if these have too many pairs to measure, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:
@@ -195,6 +192,5 @@ def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
 
 
 def of_fleet(rows: Iterable[Row | Sweep]) -> tuple[Row | Sweep, ...]:
-    """Returns these benchmarks, with those between nodes in place of those between devices."""
     kept = (row for row in rows if not (isinstance(row, Row) and row.is_of_many))
     return (*kept, *NODES)

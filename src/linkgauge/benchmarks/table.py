@@ -1,5 +1,4 @@
-"""A row is data: a name, a layout, and the transfers of one cell as text, in which letters stand
-for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
+"""Benchmarks as data: a name, a layout, and a cell's transfers as text with memories as letters."""
 
 from __future__ import annotations
 
@@ -59,27 +58,22 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def full(self) -> bool:
-        """Whether the profile measures everything, at any cost in time."""
         return self.profile == "full"
 
     @property
     def brief(self) -> bool:
-        """Whether the profile measures only a little, as a first look."""
         return self.profile == "quick"
 
     @property
     def is_first_look(self) -> bool:
-        """Whether only the few figures of a first look at the host are measured."""
         return self.profile == FIRST_LOOK
 
     @property
     def for_comparison(self) -> bool:
-        """Whether only figures that any configuration has are measured."""
         return self.profile == COMPARISON
 
     @property
     def with_cpus(self) -> tuple[Node, ...]:
-        """The nodes that have CPUs which this process may use."""
         return tuple(node for node in self.nodes if node.cpus)
 
     @property
@@ -93,7 +87,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
-        """The pairs of nodes in which the first node's CPUs can reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
         return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.separate)
 
@@ -146,10 +139,10 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """`cell` is the text of one cell, with the letters of the layout, and `K` for the kind of
-    engine. `parts` are names of further matrices, with the figures of the single transfers. `size`
-    is the benchmark's own in bytes. `diagonal` adds pairs of a device with itself. `across_ranks`
-    says that several processes can measure it, each with one device."""
+    """A benchmark. `cell` is the text of one cell, with the letters of the layout, and `K` for the
+    kind of engine. `parts` names matrices of the single transfers. `size` is in bytes. `diagonal`
+    adds pairs of a device with itself. With `across_ranks`, processes with one device each can
+    measure it."""
 
     name: str
     title: str
@@ -177,7 +170,6 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def uses_all_pairs(self) -> bool:
-        """Whether each pair of devices is a transfer of one of the cells."""
         others = any("e" in _letters(one) for one in _template(self.cell))
         return self.layout is Layout.PAIRS or (others and self.layout is not Layout.HALVES)
 
@@ -194,8 +186,7 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with its cells, or with the reason why there are none. Raises
-        InputError for too many pairs of devices."""
+        """Returns the benchmark. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -284,9 +275,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories, but sizes or numbers of threads, for example.
-    `size` is its own in bytes. `reason` is the message if there are no cells. `left_out` returns
-    the end of the title if some cells are left out."""
+    """A benchmark whose columns are sizes or numbers of threads, for example. `size` is in bytes.
+    `reason` is shown if there are no cells, `left_out` ends the title if some are left out."""
 
     name: str
     title: str
@@ -332,14 +322,14 @@ class OnDevices(Sweep, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Between hosts it is `rma`, which writes without help from the other side."""
+    """Between hosts, engine `rma` writes without help from the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """A placeholder for a letter is a memory whose index is the code of the letter."""
+    """Parses a cell's text: a memory whose index is the code of a letter stands for that letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -359,8 +349,7 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields mappings from letters to memories; d is the memory `at`. Its first partner is the next
-    memory, so that not all devices use the same partner at once."""
+    """The next memory is the first partner: not all devices use the same one at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

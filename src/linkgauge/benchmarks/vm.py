@@ -1,6 +1,5 @@
 """Profile `vm` compares configurations of a virtual machine, and it with its host, by the vCPU
-benchmark suite: CPUs, memory, the accelerator's own work, which warms it, and the links to it.
-docs/vm-profile.md explains each figure."""
+benchmark suite: CPUs, memory, accelerators and the links to them (docs/vm-profile.md)."""
 
 from __future__ import annotations
 

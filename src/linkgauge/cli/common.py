@@ -1,4 +1,4 @@
-"""Defines options that several commands have, single or in groups."""
+"""Options that several commands have, single or in groups."""
 
 from __future__ import annotations
 
@@ -126,8 +126,6 @@ def profile(default: str) -> Any:
 
 
 class Sampling(Options):
-    """Options for the sampling of each cell."""
-
     samples: Count | None = option(
         PRECISION, "Take exactly N samples, whatever the precision.", "N"
     )
@@ -145,8 +143,6 @@ class Sampling(Options):
 
 
 class Shape(Options):
-    """Options for devices' copies."""
-
     kernel: Literal["plain", "bulk"] | None = option(
         ENGINES, "Use this kernel for copies by sm (cuda).", "plain|bulk"
     )
@@ -160,8 +156,6 @@ class Shape(Options):
 
 
 class CollectiveOptions(Options):
-    """Options that choose collectives and say how to call them."""
-
     types: str | None = option(
         COLLECTIVES, "Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"
     )
@@ -183,8 +177,6 @@ class CollectiveOptions(Options):
 
 
 class Simulated(Options):
-    """Options for a simulated machine."""
-
     machine: str | None = MACHINE
     fault: tuple[str, ...] = FAULT
     change: str | None = option(
@@ -196,13 +188,10 @@ class Simulated(Options):
     )
 
     def simulation(self) -> Simulation | None:
-        """Returns the simulation that the options describe. Raises InputError."""
         return simulation_of(self.machine, self.fault, self.change)
 
 
 class SimulatedOrListed(Simulated):
-    """Options for a simulated machine, and for listing its faults."""
-
     list_faults: bool = instead(
         MACHINES,
         "List what --fault accepts.",
@@ -211,14 +200,12 @@ class SimulatedOrListed(Simulated):
 
 
 class Profiling(Options):
-    """Options for a profiler."""
-
     nsys: bool = option(RUNS, "Measure under Nsight Systems, and keep its files with the run.")
     ncu: bool = option(RUNS, "Measure under Nsight Compute, and keep its files with the run.")
 
 
 def limits_in(file: Path | None) -> tuple[Limit, ...]:
-    """Returns the limits of the file that the user named, if any. Raises InputError."""
+    """Returns the limits in the file that the user named, if any. Raises InputError."""
     if file is None:
         return ()
     from linkgauge.judge.limits import read_limits
@@ -227,8 +214,7 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 
 
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
-    """Returns the waivers of the machine, and of the file that the user named. Raises
-    InputError."""
+    """Returns the waivers of the machine and of the file that the user named. Raises InputError."""
     files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
     files += [] if file is None else [file]
     if not files:
@@ -248,8 +234,7 @@ def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
 def simulation_of(
     machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
 ) -> Simulation | None:
-    """Returns the simulation that the options describe, or None for this machine. Raises InputError
-    for an invalid description, fault or change."""
+    """Returns the simulation, or None for this machine. Raises InputError for wrong options."""
     if machine is None:
         if faults or change:
             flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")

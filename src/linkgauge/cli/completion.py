@@ -1,5 +1,4 @@
-"""Implements `--install-completion` and `--show-completion`, so that a shell completes the command
-line."""
+"""Implements `--install-completion` and `--show-completion`, for shells to complete commands."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ reads the script by itself."""
 
 
 def install() -> None:
-    """Installs completion for the user's shell. Raises InputError for an unknown shell, and
-    OSError."""
+    """Installs completion for the user's shell. Raises InputError for an unknown one."""
     shell = _shell()
     path = Path.home() / _PLACES[shell]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +49,6 @@ def show() -> None:
 
 
 def _shell() -> str:
-    """Returns the name of the shell that started linkgauge, else of the user's login shell."""
     try:
         caller = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
     except OSError:

@@ -1,5 +1,4 @@
-"""How bash and fish ask for proposals, where click's own way is not enough: colons and blanks in a
-proposal, and characters that a shell would interpret."""
+"""How bash and fish ask for proposals with colons, blanks or special characters; click cannot."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """A command line up to the cursor. `word` is where its last word begins, `replaced` where the
-    text begins that bash replaces, and `quote` the quote that is open there."""
+    """A line up to the cursor: where its last word and what bash replaces begin, and the quote."""
 
     word: int
     replaced: int
@@ -63,8 +61,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word of a line. Outside of quotes, bash replaces only what follows the last of
-    the characters `breaks`."""
+    """Finds the last word. Outside of quotes, bash replaces what follows the last of `breaks`."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):
@@ -95,7 +92,7 @@ def escaped(text: str, quote: str = "") -> str:
 
 class Bash(BashComplete):
     """Reads the line itself, because bash splits words at colons. Proposals are escaped. A script
-    that an earlier version installed sends words instead of the line."""
+    that an earlier version installed sends words instead."""
 
     source_template = _BASH
     _dropped = 0

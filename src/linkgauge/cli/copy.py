@@ -19,14 +19,12 @@ _MEMORY = re.compile(r"(?:(gpu|cuda|device|dev)?:?(\d+)|(host|cpu|ram|mem|memory
 
 
 def transfers_of(words: Sequence[str]) -> str:
-    """Returns words as one argument in the notation of transfers: `"cuda:0 -> cuda:1"`. A shell
-    takes an unquoted `>` and the word after it away."""
+    """Returns words as one quoted argument. A shell takes an unquoted `>` and its word away."""
     memories = [word for word in words if word not in ("->", "-", "to", ">")]
     return f'"{" -> ".join(map(_memory, (*memories, "DESTINATION")[: max(len(memories), 2)]))}"'
 
 
 def _memory(word: str) -> str:
-    """Returns how a memory is written that other tools name otherwise: `gpu0` is `cuda:0`."""
     found = _MEMORY.fullmatch(word.lower())
     if found is None:
         return word
@@ -71,7 +69,6 @@ def copy(asked: CopyOptions) -> int:
 
 
 def requested(asked: CopyOptions) -> RunRequest:
-    """The request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Written
 
     from .options_record import request_of
@@ -84,7 +81,6 @@ def requested(asked: CopyOptions) -> RunRequest:
 
 
 def displayed(asked: CopyOptions) -> Display:
-    """How the run is judged and shown."""
     from linkgauge.report.keeping import Display
 
     return Display(

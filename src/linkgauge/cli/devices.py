@@ -1,5 +1,4 @@
-"""Implements `linkgauge devices`, which shows the memories of a machine and how they are
-connected."""
+"""Implements `linkgauge devices`, which shows a machine's memories and how they are connected."""
 
 from __future__ import annotations
 
@@ -79,7 +78,6 @@ def devices(asked: DevicesOptions) -> int:
 
 
 def _write_topology(asked: DevicesOptions, path: Path) -> int:
-    """Writes NCCL's topology file of the machine that the options name."""
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.files import write_asked
     from linkgauge.report.nccl_topology import nccl_topology
@@ -91,8 +89,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """The machine that the options name, without a run, with what a file states of it. A `brief`
-    survey opens only backends whose devices cannot be known otherwise. Raises InputError."""
+    """Returns the machine that the options name. Raises InputError if they name several."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
@@ -104,7 +101,6 @@ def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
 
 
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:
-    """Shows the machine of a run with the bandwidths of its links. Returns the exit code."""
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.reading import judged
 
@@ -119,8 +115,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 def survey(
     backends: Sequence[str] = (), machine: str | None = None, *, brief: bool = False
 ) -> Machine:
-    """Returns the description of this machine, or of a simulated machine. A `brief` survey opens
-    only backends whose devices cannot be known otherwise."""
+    """Describes this machine or a simulated one. `brief` opens only the backends it must."""
     from linkgauge.engine.workers.process import early_worker
 
     with nullcontext() if machine else early_worker(brief=brief) as first:
@@ -137,15 +132,14 @@ def survey(
 
 
 def read(root: Root) -> Machine:
-    """Reads the description of a captured machine."""
     from linkgauge.machine.captures.capture import read_machine
 
     return read_machine(root)
 
 
 def open_root(path: Path) -> Root:
-    """Opens a captured machine: a folder, or an archive that is read into memory. The machine may
-    be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
+    """Opens a captured machine: a folder or an archive, in which it may be one or two folders
+    deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import Disk
 

@@ -1,5 +1,4 @@
-"""Implements `linkgauge doctor`, which checks this machine or a machine that a stored run
-describes."""
+"""Implements `linkgauge doctor`, which checks this machine or that of a stored run."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ def check_source(asked: DoctorOptions) -> None:
 
 
 def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:
-    """The machine, as it is without a run, and the doctor's findings about it. A `brief` survey
-    opens only backends whose devices cannot be known otherwise."""
+    """Returns the machine without a run, and the doctor's findings about it."""
     from linkgauge.judge.doctor import diagnose
     from linkgauge.judge.findings import Evidence
 
@@ -92,8 +90,6 @@ def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tup
 
 
 def of_run(path: Path) -> tuple[Path, Run, Outcome]:
-    """The file of the run that this path names, the judged run, and its outcome with all
-    findings."""
     from linkgauge.engine.kept.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
@@ -104,8 +100,7 @@ def of_run(path: Path) -> tuple[Path, Run, Outcome]:
 
 
 def look_at_a_run() -> Command:
-    """Returns the command that shows more than the setup: `doctor` on this machine's latest run, or
-    a first run."""
+    """Returns a command that shows more: `doctor` on this machine's latest run, or a first run."""
     from linkgauge.engine.kept.runs import own_run
     from linkgauge.model.errors import InputError
     from linkgauge.report.words.remedies import Command
@@ -119,7 +114,6 @@ def look_at_a_run() -> Command:
 
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
-    """Shows all findings of a kept run, with its verdict. Returns the exit code."""
     from linkgauge.engine.kept.runs import place_of_run
     from linkgauge.report.live import kept_line
     from linkgauge.report.sections.findings import Diagnosis

@@ -1,5 +1,4 @@
-"""Formats help texts: options under headings, examples on lines of their own, no word or figure
-broken.
+"""Formats help: options under headings, examples on lines of their own, no word or figure broken.
 
 A command's docstring is its help. The first paragraph is the summary in the overview. A block that
 begins with `Examples:` is printed last, with its lines unchanged."""
@@ -78,7 +77,6 @@ class _Layout(NamedTuple):
         return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
-        """Wraps a text into lines without breaking words. The first line begins with `first`."""
         from textwrap import wrap  # 3 ms, and only help needs it
 
         glued = _FIGURE.sub(_GLUE, text)
@@ -90,14 +88,10 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """Returns the column at which texts begin: after the longest term. Very long terms are
-        ignored."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Yields each term with its text from `column` on. The text of a longer term begins on the
-        next line."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]
@@ -110,7 +104,6 @@ class _Layout(NamedTuple):
 
 
 def page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record]]) -> str:
-    """Returns the help of a command, with its options or commands under headings."""
     from shutil import get_terminal_size
 
     layout = _Layout(min(get_terminal_size().columns, WIDEST), _is_coloured())
@@ -133,7 +126,6 @@ def page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record
 
 
 def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
-    """Returns the arguments, then the options, by heading."""
     found: dict[str, list[Record]] = {}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -145,8 +137,7 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """Whether help has colours. On a terminal it has, unless NO_COLOR forbids colours. Elsewhere it
-    has only if FORCE_COLOR requests colours, as for all other output."""
+    """As for all other output, NO_COLOR forbids colours, and FORCE_COLOR requests them."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

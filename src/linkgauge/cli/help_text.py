@@ -1,5 +1,4 @@
-"""The headings of options in a command's help, its paragraphs, and what a shell proposes for an
-option. Nothing of the command line is loaded for them."""
+"""The headings and paragraphs of a command's help, and what a shell proposes. Loads no command."""
 
 from __future__ import annotations
 
@@ -50,7 +49,6 @@ EXAMPLES = "Examples:"
 
 
 def examples(help_text: str | None) -> list[str]:
-    """Returns the example command lines of a command's help."""
     texts = (text for text in paragraphs(help_text) if text.startswith(EXAMPLES))
     return [line.strip() for text in texts for line in text.splitlines()[1:]]
 

@@ -1,5 +1,4 @@
-"""Implements `linkgauge latency`, which times single iterations of what devices do and shows their
-percentiles."""
+"""Implements `linkgauge latency`, which times single iterations and shows their percentiles."""
 
 from __future__ import annotations
 
@@ -81,8 +80,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Returns the benchmarks that the user named, else those of the standard profile. If sizes are
-    given, returns only benchmarks of copies. Raises InputError for other names."""
+    """Without names, returns those of the standard profile; with sizes, only those of copies."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

@@ -42,7 +42,6 @@ def look(form: Format) -> int:
 
 
 def _figures(plan: Plan) -> dict[str, int]:
-    """Returns the number of cells that can be measured, by what they measure."""
     from linkgauge.benchmarks.catalog import groups
     from linkgauge.engine.plan import able
 
@@ -52,9 +51,6 @@ def _figures(plan: Plan) -> dict[str, int]:
 
 
 def _fitting(*, devices: bool) -> list[Command]:
-    """Returns the commands that fit: to look at this machine's latest run or to measure, then
-    to see whether the machine is in order. Without a device, the last one shows a simulated machine
-    with several. Last comes what to type if a training is slow."""
     from linkgauge.report.words.remedies import Command
     from linkgauge.report.words.sentences import program
 

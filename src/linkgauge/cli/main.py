@@ -1,5 +1,4 @@
-"""Runs the command line. Each command has a file; this file joins the commands and turns errors
-into exit codes."""
+"""Runs the command line: joins the commands, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -46,7 +45,6 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 def carried_out_by(place: str) -> Callable[..., int]:
-    """Loads and returns the function of a command."""
     module, _, function = place.partition(":")
     carried: Callable[..., int] = getattr(import_module(module, __package__), function)
     return carried
@@ -60,9 +58,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command from a function with at most one parameter, which is a struct of
-    options. click's settings are `CONTEXT` in the function's module. `hook` guards its calls.
-    Raises TypeError for other functions."""
+    """Makes a click command from a function with at most one parameter, a struct of options; else
+    raises TypeError. click's settings are `CONTEXT` in its module. `hook` guards its calls."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
@@ -79,7 +76,6 @@ def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
 
 
 def all_commands() -> dict[str, str]:
-    """Returns the commands. Those of plug-ins come last."""
     return COMMANDS | named("commands", _CORE)
 
 
@@ -95,8 +91,6 @@ def _show_version() -> None:
 
 
 class RootOptions(Options):
-    """The options of linkgauge itself."""
-
     form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
@@ -116,7 +110,6 @@ class RootOptions(Options):
 
 @click.pass_context
 def _without_command(context: click.Context, /, **given: Any) -> int:
-    """Looks at this machine, unless a command follows. Returns the exit code."""
     form = filled(RootOptions, given).form
     if context.meta.get(_VERBOSE) and context.invoked_subcommand is not None:
         raise InputError(f"-v goes with --version: {context.info_name} --version -v")
@@ -132,11 +125,9 @@ def _without_command(context: click.Context, /, **given: Any) -> int:
 
 
 class Application(click.Group):
-    """The command line. A command is loaded when it is named, because loading all of them takes
-    40 ms."""
+    """The command line. Commands are loaded when they are named: loading all takes 40 ms."""
 
     def loaded(self) -> dict[str, click.Command]:
-        """Loads and returns all commands, in the order of the overview."""
         found = {name: self.get_command(click.Context(self), name) for name in all_commands()}
         return {name: one for name, one in found.items() if one is not None}
 
@@ -148,8 +139,7 @@ class Application(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command. Raises InputError with the command that was meant for an unknown
-        one."""
+        """Raises InputError for an unknown command, with the one that was meant."""
         known = all_commands()
         if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
@@ -170,7 +160,6 @@ class Application(click.Group):
         return self.commands.get(name)
 
     def summaries(self) -> list[tuple[str, str]]:
-        """Returns each command with the first paragraph of its help."""
         return [
             (name, text)
             for name, place in all_commands().items()
@@ -187,7 +176,6 @@ def _summary(place: str) -> tuple[str]:
 
 @cache
 def application() -> Application:
-    """Makes the command line."""
     return Application(
         "linkgauge",
         params=[*parameters(RootOptions)],
@@ -227,7 +215,6 @@ def main() -> None:
 
 
 def _carried_out() -> int:
-    """Runs the command, and prints the error that ends it. Returns the exit code."""
     if COMPLETES in os.environ:
         import_module(".completion_shells", __package__)
     try:
@@ -251,7 +238,6 @@ _BELOW_UNWRITTEN = (0, 1, 4)
 
 
 def _unwritten(error: OSError) -> int:
-    """Prints the error of a file or of standard output. Returns the exit code."""
     where = f"{error.filename}: " if error.filename else "cannot write: "
     streams.complain(f"{where}{error.strerror}")
     streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
@@ -259,6 +245,5 @@ def _unwritten(error: OSError) -> int:
 
 
 def _complain_of_left_out() -> None:
-    """Prints what was left out of plug-ins and is not printed yet."""
     for line in unsaid():
         streams.complain(line)

@@ -90,7 +90,6 @@ _NAMED = 4
 
 
 def said(error: click.ClickException) -> str:
-    """Returns the message for a mistake that click found."""
     context = getattr(error, "ctx", None)
     if context is None:
         return error.format_message()
@@ -109,7 +108,6 @@ def said(error: click.ClickException) -> str:
 
 
 def unknown_command(context: click.Context, name: str, known: Mapping[str, object]) -> UnknownName:
-    """Returns the error for an unknown command."""
     path = context.command_path
     meant = next((one for one, words in _COMMANDS.items() if name in words.split()), None)
     if meant is not None:
@@ -121,7 +119,6 @@ def unknown_command(context: click.Context, name: str, known: Mapping[str, objec
 
 
 def too_many(context: click.Context, extra: Sequence[str]) -> str:
-    """Returns the message for arguments that the command does not take."""
     path, word = context.command_path, extra[0]
     taken = [one for one in _arguments(context.command) if isinstance(one, HelpArgument)]
     values = [str(context.params[one.name]) for one in taken if context.params.get(one.name)]
@@ -147,15 +144,13 @@ def too_many(context: click.Context, extra: Sequence[str]) -> str:
 
 
 def meant_by(context: click.Context, error: UnknownName) -> str:
-    """Returns the message for an unknown name. It also names the option or the command that was
-    meant, if there is one."""
+    """Returns the message for an unknown name, also with the option or command that was meant."""
     meant = _option_for(context, error.name) or _command_for(context, error.name)
     return str(error) if meant is None else f"{str(error).rstrip('?')}; or did you mean {meant}?"
 
 
 def meant_by_words(context: click.Context, error: InputError) -> str | None:
-    """Returns what was meant by an argument that is no file and that the error names: an option, or
-    a sentence. None if it is unknown."""
+    """Returns the option or sentence that was meant by an argument that is no file, or None."""
     values = [context.params.get(one.name or "") for one in _arguments(context.command)]
     each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     for word in (str(one) for one in each if one is not None):
@@ -170,8 +165,7 @@ def meant_by_words(context: click.Context, error: InputError) -> str | None:
 
 
 def _no_such_option(context: click.Context, option: str) -> str:
-    """Returns the message for an unknown option. It names the option that was meant, else the
-    commands that have it, else the most similar option."""
+    """Names the option that was meant, else the commands that have it, else a similar one."""
     path, command = context.command_path, context.command
     known = [name for param in command.get_params(context) for name in param.opts]
     others = [
@@ -192,8 +186,6 @@ def _no_such_option(context: click.Context, option: str) -> str:
 
 
 def _meant(option: str, known: Sequence[str]) -> str | None:
-    """Returns the option or the sentence that stands for another tool's option, if there is
-    one."""
     bare = option.lstrip("-")
     word = bare if len(bare) == 1 else bare.replace("-", "").lower()
     for meant, words in _MEANT.items():
@@ -208,8 +200,7 @@ def _meant(option: str, known: Sequence[str]) -> str | None:
 
 
 def _option_for(context: click.Context, word: str) -> str | None:
-    """Returns the option that a word without one was meant for, such as `--profile quick` or
-    `--only-d2d`, as it is typed."""
+    """Returns the option that a word without one was meant for, as typed: `--profile quick`."""
     params = [one for one in context.command.get_params(context) if not _is_given(context, one)]
     options = [one for one in params if isinstance(one, click.Option)]
     for one in options:
@@ -228,7 +219,7 @@ def _option_for(context: click.Context, word: str) -> str | None:
 
 
 def _command_for(context: click.Context, word: str) -> str | None:
-    """Returns the command whose argument this word is, such as `linkgauge as nvbandwidth`."""
+    """Returns the command whose argument this word is: `linkgauge as nvbandwidth`."""
     root = context.find_root()
     for name, command in _all_commands(root):
         is_other = command is not context.command and name in _NAMING
@@ -257,7 +248,6 @@ def _arguments(command: click.Command) -> Iterable[Offering]:
 
 
 def _written(param: click.Parameter) -> str:
-    """Returns how a parameter is typed: `--baseline REF`, or `TRANSFERS`."""
     return (
         f"{param.opts[0]} {param.metavar}"
         if isinstance(param, click.Option)
@@ -266,6 +256,5 @@ def _written(param: click.Parameter) -> str:
 
 
 def _as_in(context: click.Context) -> str:
-    """Returns the end of a message: the command's first example."""
     lines = examples(context.command.help)
     return f", as in: {lines[0]}" if lines else f": {context.command_path} --help explains it"

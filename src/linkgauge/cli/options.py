@@ -1,5 +1,4 @@
-"""Defines the options of commands. A command is a function of one struct, and the fields of the
-struct are the options.
+"""Defines the options of commands. A command is a function of a struct whose fields are options.
 
 An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
 `argument` define everything else. If the type of a field is itself a struct of options (`sampling:
@@ -74,9 +73,8 @@ def reading_of(kind: Any) -> Reading | None:
 
 
 class Field(NamedTuple):
-    """The definition of an option or argument, without its name and type: a plain type (str, int,
-    float, bool, Path, Time, Count or a Literal), a plain type or None, or a tuple. On an object
-    without a value for the option, the default is returned."""
+    """An option or argument, without name and type: a plain type (str, int, float, bool, Path,
+    Time, Count or a Literal), one or None, or a tuple. Objects without a value have the default."""
 
     is_argument: bool
     default: Any
@@ -87,7 +85,6 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def flags_of(self, name: str) -> list[str]:
-        """Returns the flags of the option of this name. An argument has none."""
         if self.is_argument:
             return []
         return (self.flags or f"--{name.replace('_', '-')}").split()
@@ -103,32 +100,28 @@ def option(
     offer: Offer | None = None,
     **more: Any,
 ) -> Any:
-    """Defines a field for an option that the help shows under `heading`. Without a `metavar` the
-    option is a flag. `flags` are separated by blanks and replace the flag made from the field's
-    name. `more` is passed to click."""
+    """Defines an option. Without a `metavar` it is a flag. `flags`, separated by blanks, replace
+    the one made from the field's name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(False, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
-    """Defines a field for a flag that runs `action` instead of the command. If the flag is eager,
-    the action runs before other options are read."""
+    """Defines a flag that runs `action` instead; an eager one before other options are read."""
     return option(heading, help, action=action, is_eager=is_eager)
 
 
 def argument(
     metavar: str, help: str, *, default: Any = None, offer: Offer | None = None, **more: Any
 ) -> Any:
-    """Defines a field for an argument. `more` is passed to click, such as `required=True` for a
-    required argument."""
+    """Defines an argument. `more` is passed to click, such as `required=True`."""
     settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
     return Field(True, default, None, settings)
 
 
 class CommandLine(NamedTuple):
-    """A command as it is typed: the words after `linkgauge`, and the names of the options that are
-    among them."""
+    """A command as it is typed: the words after `linkgauge`, and the options' names among them."""
 
     words: tuple[str, ...] = ()
     typed: frozenset[str] = frozenset()
@@ -140,8 +133,7 @@ COMPLETES = "_LINKGAUGE_COMPLETE"
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The values of the options of a command or a group of options. Each option is a field. `line`
-    is the command line that has the options of a command."""
+    """The options of a command or a group, as fields. `line` is a command's command line."""
 
     line = CommandLine()
 
@@ -150,8 +142,7 @@ class Options:
 
 
 def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
-    """Yields name, type and definition of all options, in the order of the fields. A format has no
-    definition."""
+    """Yields name, type and definition of all options in order. A format has no definition."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from members(hint)
@@ -160,8 +151,6 @@ def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
 
 
 def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
-    """Yields name, definition and value of all options except formats, in the order of the
-    fields."""
     for name, hint in get_type_hints(type(options), include_extras=True).items():
         value = getattr(options, name)
         if _is_group(hint):
@@ -171,8 +160,7 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
-    """Returns the options as an object, from their values by name. Raises InputError if two formats
-    were chosen."""
+    """Returns options with these values by name. Raises InputError if two formats were chosen."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -185,8 +173,8 @@ def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = 
 
 
 def read(name: str, hint: Any, field: Field, given: object) -> Any:
-    """Returns the value of an option of this name, from a value or a text for it; from several if
-    the option takes several. Raises InputError for what the option does not take."""
+    """Returns an option's value from a value or a text; from several if the option takes several.
+    Raises InputError for what the option does not take."""
     if given is None:
         return () if get_origin(hint) is tuple else field.default
     if get_origin(hint) is tuple:
@@ -195,7 +183,6 @@ def read(name: str, hint: Any, field: Field, given: object) -> Any:
 
 
 def each_of(given: object) -> Iterable[object]:
-    """Returns the values of an option: one, or several if it is a collection."""
     is_one = isinstance(given, str | PathLike | Enum) or not isinstance(given, Iterable)
     return (given,) if is_one else given  # type: ignore[return-value]
 
@@ -237,8 +224,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
-    """Returns the output formats that a command's document has. A plug-in's format is left out if
-    its name is that of one of the command's options."""
+    """Returns a command's formats, without those of plug-ins that are named as an option."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
@@ -248,8 +234,6 @@ def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
 
 
 def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
-    """Returns the format that the user chose, or the terminal's format by default. Raises
-    InputError if two formats were chosen."""
     from linkgauge.report.formats import TERMINAL, formats
 
     asked = [form for form in forms_of(hint, kind) if given.get(form.name)]
@@ -260,7 +244,7 @@ def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Returns `name` unchanged if it is a known name. Raises InputError otherwise."""
+    """Returns `name` if it is known, and otherwise raises InputError."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -271,8 +255,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Returns the number unchanged if its type (such as Threads) allows it. Raises InputError
-    otherwise."""
+    """Returns the number. Raises InputError if its type (such as Threads) does not allow it."""
     import msgspec
 
     try:

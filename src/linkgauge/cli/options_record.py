@@ -1,4 +1,4 @@
-"""Writes the options of a command as text. A run keeps this text, and `--resume` compares it."""
+"""Writes a command's options as text, which a run keeps and `--resume` compares."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes a measuring command's request, with the options and the command line for the record.
-    `more` adds or replaces fields of the request."""
+    """Makes a request, with the options for the record. `more` adds or replaces its fields."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
@@ -50,14 +49,12 @@ def request_of(
 
 
 def command_of(asked: Options) -> tuple[str, ...]:
-    """Returns the command as it was typed, for the record. For a call of the Python API, it is the
-    command that does the same."""
+    """Returns the command as typed or, for a call of the Python API, the one that does the same."""
     return ("linkgauge", *map(_storable, asked.line.words))
 
 
 def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
-    """Returns the command's options by flag, as text. Options that were not given have the
-    profile's values."""
+    """Returns the options by flag, as text. Those that were not given have the profile's values."""
     own = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
@@ -70,13 +67,10 @@ def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
 
 
 def given(asked: Options) -> dict[str, str]:
-    """Returns the options that were given on the command line, by flag. Raises InputError for other
-    arguments."""
     return _written(one for one in values_of(asked) if one[0] in asked.line.typed)
 
 
 def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
-    """Returns each option as a person would write it. Options that are off are left out."""
     found = {}
     for name, field, value in values:
         if name not in FREE and not _is_off(value):
@@ -86,8 +80,7 @@ def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
 
 
 def _storable(text: str) -> str:
-    """Returns the text with bytes that cannot be stored replaced. Such bytes come from a shell in
-    another encoding."""
+    """Replaces bytes that cannot be stored: they come from a shell in another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -112,5 +105,4 @@ def _write(option: str, value: Any) -> str:
 
 
 def _short(size: int) -> str:
-    """Returns a size as an option states it: 512M."""
     return format_size(size).replace(" ", "").replace("iB", "")

@@ -1,5 +1,4 @@
-"""Makes click's parameters of the options of a command, and a command's options of what click has
-read."""
+"""Turns a command's options into click's parameters, and what click has read into options."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
-    without `offer`, the words of the metavar."""
+    """A parameter that a shell completes, by `offer` or else by the words of its metavar."""
 
     def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -52,8 +50,7 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the first proposals that begin with this text. There are none if another option
-        is wrong."""
+        """Returns the first proposals that begin with `text`; none if another option is wrong."""
         try:
             names = self._offer(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
@@ -66,9 +63,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that the help shows below its heading. If an option that takes one value is given
-    several, none is dropped in silence. Of different inputs (`is_input`), such as two baselines,
-    InputError is raised; else the last value counts, and a line says so."""
+    """An option that the help shows below its heading. One that takes one value but is given
+    several drops none in silence: of different inputs (`is_input`), such as two baselines, it
+    raises InputError; else the last value counts, and a line says so."""
 
     def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -97,8 +94,7 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument whose help ends with its default. For an argument that needs quotes, `quoted`
-    returns how the words are typed that were written without them."""
+    """An argument. `quoted` returns how words that lack their quotes are typed."""
 
     def __init__(
         self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
@@ -117,8 +113,6 @@ class HelpArgument(Offering, click.Argument):
 
 
 class _Read(click.ParamType[Any]):
-    """A type for click whose values a function converts, after click's own type for them."""
-
     name = "value"
 
     def __init__(self, read: Reading, kind: click.ParamType[Any] | None = None) -> None:
@@ -130,7 +124,6 @@ class _Read(click.ParamType[Any]):
 
 
 def _type_of(hint: Any) -> Any:
-    """Returns the type with which click reads a value of this type (see `options.Field`)."""
     kind = kind_of(hint)
     if (read := reading_of(kind)) is not None:
         return _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
@@ -138,7 +131,6 @@ def _type_of(hint: Any) -> Any:
 
 
 def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
-    """Makes click's parameter for a field of this name and type."""
     is_several = get_origin(hint) is tuple
     settings = {"type": _type_of(hint), **field.settings}
     if not settings.get("required"):
@@ -161,8 +153,7 @@ def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a field for a flag that must be known before other options are read. The flag's value
-    is stored in `meta` of click's context, as `key`."""
+    """Defines a flag that is read before other options, into `meta[key]` of click's context."""
 
     def keep(context: Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked
@@ -171,7 +162,6 @@ def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
 
 
 def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
-    """Yields all click parameters for these options, in the order of the fields."""
     for name, hint, field in members(kind):
         if field is not None:
             yield parameter(name, field, hint)
@@ -181,7 +171,6 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 
 def typed(kind: type[_O], given: Mapping[str, Any]) -> _O:
-    """Returns the options of the command that click reads now, with what was typed."""
     context = click.get_current_context()
     sources = {name: context.get_parameter_source(name) for name in given}
     names = {n for n, source in sources.items() if source is ParameterSource.COMMANDLINE}

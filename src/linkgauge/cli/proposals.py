@@ -1,4 +1,4 @@
-"""What a shell proposes for options and arguments. It is found without opening a device."""
+"""What a shell proposes for options and arguments, found without opening a device."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ def machine_names(_: Typed) -> Iterable[str]:
 
 
 def labels(_: Typed) -> Iterable[str]:
-    """Returns the labels of the runs that are kept below the usual folder."""
     from linkgauge.engine.kept.runs import RESULTS, run_folders
 
     return sorted({folder.parent.name for folder in run_folders(RESULTS)})
 
 
 def devices(typed: Typed) -> Iterable[str]:
-    """Returns the devices of the machine that is asked for, else the PCI addresses of this
-    machine's accelerators."""
+    """Returns the devices of the machine that is asked for, else this one's PCI addresses."""
     machine = typed.others.get("machine")
     if machine is not None:
         return _devices(_text(machine))
@@ -47,7 +45,7 @@ def devices(typed: Typed) -> Iterable[str]:
 
 def faults(typed: Typed) -> Iterator[str]:
     """Yields faults that can be completed as typed: an example of each kind; of the only kind that
-    begins so, a fault of each part of the machine; and behind a part, what the kind takes."""
+    begins so, a fault of each part; and behind a part, what the kind takes."""
     from linkgauge.backends.sim.faults import ALL, FAULTS, parameters
 
     kind, *rest = typed.text.split(" ")
@@ -83,7 +81,6 @@ def _count(text: str) -> int:
 
 
 def _targets(text: str) -> Iterable[str]:
-    """Returns what a fault can have as its target. Of a large machine, only devices."""
     if _count(text) > _LARGE:
         return _devices(text)
     from linkgauge.backends.sim.machine import built

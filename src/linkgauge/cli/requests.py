@@ -45,8 +45,7 @@ def settings_of(
     engines: EngineSettings,
     simulated: common.Simulated | None = None,
 ) -> Settings:
-    """Returns the profile's settings, changed by the given options. Raises InputError for invalid
-    options."""
+    """Returns the profile's settings, changed by the options. Raises InputError for wrong ones."""
     simulation = None if simulated is None else simulated.simulation()
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
@@ -69,8 +68,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Returns the settings, with the time for which to repeat the plan if `duration` is given.
-    Raises InputError for an invalid time or temperature."""
+    """Adds the time for which to repeat the plan. Raises InputError for wrong options."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -83,8 +81,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """Returns the settings with the profiler that the options choose, if any. Raises InputError if
-    the profiler is not installed, or if the run has nothing to profile."""
+    """Adds the chosen profiler. Raises InputError if it is missing or has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -122,8 +119,7 @@ def engines_of(
 
 
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
-    """Returns the sample of pairs, or None without a count. Raises InputError for a sample that
-    cannot be drawn."""
+    """Returns the sample of pairs, or None without a count. Raises InputError for a wrong seed."""
     if count is None and seed is not None:
         raise InputError("--seed needs --sample-pairs")
     seed = within("--seed", seed, Seed)
@@ -153,7 +149,6 @@ def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
 
 
 def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
-    """Returns the names in a comma-separated list, each once. `all` means all known names."""
     there = tuple(known)
     if text.strip() == "all":
         return there

@@ -133,15 +133,13 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
 
 
 def _unchanged(simulated: common.Simulated) -> Simulation | None:
-    """Returns the simulation without the change that the options ask for. Returns None if they ask
-    for no change, or for no simulation."""
     if simulated.change is None:
         return None
     return common.simulation_of(simulated.machine, simulated.fault)
 
 
 def displayed(asked: RunOptions) -> Display:
-    """How the run is judged and shown. Raises InputError for limits that cannot be read."""
+    """Returns how the run is judged and shown. Raises InputError for limits or waivers."""
     from linkgauge.report.keeping import Display
 
     return Display(
@@ -153,7 +151,6 @@ def displayed(asked: RunOptions) -> Display:
 
 
 def requested(asked: RunOptions) -> RunRequest:
-    """The request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Selection
     from linkgauge.machine.hardware import read_hardware
 

@@ -1,5 +1,4 @@
-"""Implements `linkgauge show`, which prints a stored run or compares the configurations of several
-runs."""
+"""Implements `linkgauge show`, which prints a stored run or compares the labels of several."""
 
 from __future__ import annotations
 
@@ -86,8 +85,6 @@ def show(asked: ShowOptions) -> int:
 
 
 def _compare(folder: Path, against: str | None, form: Format) -> int:
-    """Compares the nodes or the labels of all runs below a folder, for each accelerator's folder.
-    Returns the exit code."""
     from functools import partial
 
     from linkgauge.judge.compare.configurations import compare

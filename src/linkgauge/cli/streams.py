@@ -1,5 +1,4 @@
-"""Protects standard output and error. A command survives when a reader of its output ends. Printed
-text cannot control a terminal or a CI system."""
+"""Lets commands survive the end of a reader, and keeps control characters from terminals."""
 
 from __future__ import annotations
 
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file that survives the end of its reader (`| head`) or terminal. Further output is
-    discarded, and the command continues to its own exit code. If the file holds only messages
-    (`only_messages`), it survives every error, such as a full disk: a message that cannot be
-    written changes no result."""
+    """A file that survives the end of its reader (`| head`) or terminal; further output is
+    discarded. With `only_messages`, it survives every error, also a full disk."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -41,8 +38,7 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Prepares standard output and error, so that a missing reader causes no failure. Characters
-    that the encoding lacks become question marks."""
+    """Makes stdout and stderr survive a reader's end, and print `?` for unknown characters."""
     sys.stdout = _outliving(sys.stdout)
     sys.stderr = _outliving(sys.stderr, only_messages=True)
 
@@ -62,9 +58,8 @@ def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
 
 
 class _Printable:
-    """A stream that removes control characters from printed text. A console cleans its own output
-    and writes to the wrapped stream instead, so that colours stay. rich finds the wrapped stream by
-    its name, `rich_proxied_file`."""
+    """A stream that removes control characters. A console cleans its own output and writes to the
+    wrapped stream, so that colours stay; rich finds it by the name `rich_proxied_file`."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
@@ -91,13 +86,11 @@ def complain(message: str) -> None:
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a line that a CI system reads as a command. The line is not cleaned, so the caller
-    must make its parts harmless."""
+    """Prints a line that a CI system reads as a command, uncleaned: callers make parts harmless."""
     print(line, file=unwrapped(stream))
 
 
 def discard(descriptor: int) -> None:
-    """Discards all further output to this descriptor."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

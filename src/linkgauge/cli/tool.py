@@ -26,9 +26,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """The machine on which another tool's command measures. Without a `backend`, this is the
-    simulated machine or the first accelerator backend with devices. `wait` says whether to wait for
-    another run to end. `name` is the tool's name."""
+    """Where another tool's command measures: without a `backend`, on the simulated machine or the
+    first accelerator backend with devices. `wait` waits for another run to end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -37,8 +36,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring, with the devices that benchmarks use. `fabric` has these
-    devices; none for the backend `host`. `tool` is the tool's name."""
+    """A machine opened for measuring. `fabric` has no devices for the backend `host`."""
 
     session: Session
     fabric: DeviceSet
@@ -67,8 +65,6 @@ exit code."""
 
 
 def helpful(text: str) -> Callable[[Tool], Tool]:
-    """Makes a tool print the help `text` for -h and --help."""
-
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
         def run(arguments: Sequence[str], where: Where) -> int:
@@ -83,7 +79,6 @@ def helpful(text: str) -> Callable[[Tool], Tool]:
 
 
 def show(*parts: Iterable[str]) -> None:
-    """Prints lines, and flushes stdout."""
     for part in parts:
         for line in part:
             print(line)
@@ -101,8 +96,6 @@ def printing_once() -> Iterator[None]:
 
 
 class Quiet(Observer):
-    """An observer that only prints messages for the user, on stderr."""
-
     def say(self, line: str) -> None:
         print(line, file=sys.stderr)
 
@@ -117,12 +110,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine for measuring with `settings`. `devices` are names as in
-    engine.plan.fabrics; empty for all. `tells` prints the name of a simulated machine on stderr,
-    where parsers of the tool's output do not see it. `several` makes all processes of an mpirun
-    measure together the benchmarks named in `across`. All processes but the first end here.
-
-    Raises InputError if there is no device, unless backend `host` is asked for."""
+    """Opens the machine. `devices` are names as in engine.plan.fabrics; empty for all. `tells`
+    prints a simulated machine's name on stderr, where parsers do not see it. `several` makes all
+    processes of an mpirun measure the benchmarks `across`; all but the first end here. Raises
+    InputError without a device, except for the backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -151,10 +142,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks and keeps nothing on disk. `sizes` are in bytes; by default they are
-    those of the settings. After Ctrl-C, the run has the results so far and `finished` is null.
-    Cells are numbered from `first` on.
-
-    Raises InputError if a size fits nowhere, Busy if another run measures a device."""
+    """Measures and keeps nothing on disk. `sizes` are in bytes. After Ctrl-C, `finished` is null.
+    Raises InputError if a size fits nowhere, DeviceBusy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

@@ -14,8 +14,7 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """An error for arguments that cannot be read or measured. `exit_code` is the tool's own for a
-    wrong command line."""
+    """Arguments that cannot be read or measured. `exit_code` is the tool's own for these."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -23,10 +22,9 @@ class UsageError(InputError):
 
 
 class ToolOption(NamedTuple):
-    """An option of another tool. `written` is the option in the tool's help (`-t, --timeout
-    <int>`), and `about` explains it. `read` converts the text to the value, and raises ValueError
-    or InputError. An option without `read` is a switch. `field` is the name of the value; by
-    default, the option's longest name. `least` and `most` are the bounds of the value. With
+    """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
+    the text to a value, and raises ValueError or InputError; without it, the option is a switch.
+    `field` names the value, by default as the longest name. `least` and `most` bound it. With
     `several`, the option takes one or more words each time."""
 
     written: str
@@ -39,7 +37,6 @@ class ToolOption(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the option's names without dashes, the short name first."""
         return tuple(_NAME.findall(self.written))
 
     @property
@@ -51,8 +48,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> Any:
-        """Returns the option's value for a text; None if that is no choice. Raises ValueError or
-        InputError."""
+        """Returns the value of a text. Raises ValueError or InputError if it has none."""
         value: Any = written if self.read is None else self.read(written)
         low, high = self.least, self.most
         if low is None or value is None or (low <= value and (high is None or value <= high)):
@@ -61,7 +57,7 @@ class ToolOption(NamedTuple):
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Returns a function that reads one of these words. It raises ValueError for other texts."""
+    """Returns a function that reads one of these words, and raises ValueError for others."""
 
     def read(word: str) -> str:
         if word not in words:
@@ -72,8 +68,6 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def help_lines(options: Iterable[ToolOption], width: int) -> str:
-    """Returns a line of help for each option, with the names in a column of `width`. Further lines
-    of a text are indented."""
     indent = "\n" + " " * (width + 2)
     return "\n".join(
         f"  {option.written:<{width}}{option.about}".replace("\n", indent) for option in options
@@ -81,8 +75,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Returns the number of a text of decimal digits, or None for any other text. More than 18
-    digits give a number beyond any bound."""
+    """Reads decimal digits, or returns None. Over 18 of them give a number beyond any bound."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -106,9 +99,8 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options. Long names may be shortened. Neither exits nor
-    prints: all that cannot be read is a UsageError with the tool's own `exit_code`. Options that
-    were not given are absent from the result."""
+    """Reads a command line by a table of options; long names may be shortened. Raises UsageError
+    with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:
         super().__init__(add_help=False, argument_default=argparse.SUPPRESS)

@@ -45,10 +45,8 @@ class Promise(NamedTuple):
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns how long a run takes: what was asked for, or what the plan needs. Returns None for a
-    run without a time budget: without `asked`, and with a fixed number of samples, under a
-    profiler, for a plan that is repeated, and on a simulated machine unless seconds were asked
-    for."""
+    """Returns how long a run takes, as asked or as its plan needs. Returns None without `asked`,
+    and for "plan" with fixed samples, a profiler or a soak, or on a simulated machine."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     needs = most_seconds(plan, settings)
@@ -67,10 +65,9 @@ def budget_of(
     began: float,
     named: Sequence[str] = (),
 ) -> Budget | None:
-    """Returns the time budget of a run that began to open the machine at `began`, a time of the
-    monotonic clock. Returns None for a run without one. The time that is left for the end of the
-    run follows from the time that loading took, with all waiting for CPUs. Time that was `asked`
-    for goes first to the benchmarks that the user `named`."""
+    """Returns the time budget of a run that began at `began` (monotonic clock), or None without
+    one. The time kept for the end follows from the time that loading took, with all waiting for
+    CPUs. Time that was `asked` for goes first to the benchmarks that the user `named`."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None
@@ -94,8 +91,7 @@ def budget_of(
 
 
 def seconds_between(began: str, now: str) -> float:
-    """Returns the seconds from one ISO 8601 time to another. Returns 0 if the clock was set back or
-    a time is unreadable."""
+    """Returns the seconds between ISO 8601 times; 0 if the clock went back or one is unreadable."""
     try:
         passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
     except (TypeError, ValueError):

@@ -1,5 +1,4 @@
-"""Drives a run. The controller hands cells to the worker one by one, and writes each repetition
-(round of samples) to the journal before the next repetition."""
+"""Drives a run: hands cells to the worker, and journals each repetition before the next."""
 
 from __future__ import annotations
 
@@ -55,24 +54,20 @@ class Observer:
         """Called before the first cell of this machine is measured."""
 
     def planned(self, repetitions: int) -> None:
-        """Called when a pass over the plan begins, with an estimate of the number of repetitions to
-        come."""
+        """Called when a pass over the plan begins, with an estimate of the repetitions to come."""
 
     def ends_by(self, moment: float) -> None:
-        """Called when measuring begins in a run with a time budget that the user gave. No
-        repetition begins after `moment`, a time of the monotonic clock. It is not called for a
-        simulated machine, whose time is simulated."""
+        """Called when measuring begins, if the user gave a time budget: no repetition begins after
+        `moment` (monotonic clock). Not called on a simulated machine, whose time is simulated."""
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
-        """Called when a cell begins; for cells that are measured at the same time, with the first
-        cell only."""
+        """Called when a cell begins; of cells measured at the same time, with the first only."""
 
     def finished(self, cell: CellResult, /) -> None:
         """Called when a repetition of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """Called when the result of a table is final. It can change only if doubtful cells are
-        measured once more."""
+        """Called when a table's result is final, unless its doubtful cells are measured again."""
 
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
@@ -88,7 +83,6 @@ class Observer:
 
 
 def now() -> str:
-    """Returns the present time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -100,10 +94,9 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures all cells of a plan that are still missing, and keeps the results. The first of the
-    `records` has the plan. Cells with doubtful results are measured once more in the end. Ctrl-C
-    ends the run with the results so far, and `finished` is null. The loss of a rank ends it in the
-    same way, but sets `finished`. Raises ResultsError if the journal cannot be written."""
+    """Measures the cells of a plan that are still missing, then doubtful cells once more. The first
+    of the `records` has the plan. Ctrl-C ends the run with `finished` null; the loss of a rank ends
+    it with `finished` set. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -115,8 +108,7 @@ def go_on_with(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Does the same as `execute`, from a state that was read before. A run that repeats its plan
-    has no doubtful cells."""
+    """Does as `execute`, from a state read before; a repeated plan has no doubtful cells."""
     opened = state.opened
     kept = _Records(state, sink, log)
 
@@ -174,15 +166,12 @@ def _measure_what_is_left(
 
 
 def _unreached(state: PreciseRun) -> Iterator[Record]:
-    """Yields the records of the cells that the time budget did not reach, or that cannot be
-    measured."""
     for number, one in [*state.repetitions.unreached()]:
         skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
         yield MeasuredRepetition(number, skipped)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
-    """Measures round after round until the time is over or another condition ends the run."""
     passed = _Passed(state)
     while not state.is_over:
         observer.planned(state.count_left())
@@ -204,8 +193,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The time that a run has spent measuring, without interruptions. On a simulated
-    machine the time is simulated. There, a repetition takes at least `REPETITION_SECONDS`."""
+    """The seconds that a run has spent measuring, without interruptions. On a simulated machine
+    they are simulated, and at least `REPETITION_SECONDS` a repetition."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -213,7 +202,6 @@ class _Passed:
         self._is_virtual = state.opened.settings.simulation is not None
 
     def after(self, cells: Sequence[CellResult]) -> float:
-        """Returns the total seconds of measuring after these cells."""
         if self._is_virtual:
             self._before += max(REPETITION_SECONDS, *(cell.seconds or 0.0 for cell in cells))
             return self._before
@@ -221,8 +209,6 @@ class _Passed:
 
 
 class _Records:
-    """Adds records to a run: to the journal and to the run's state."""
-
     def __init__(self, state: RunState, sink: Sink, log: Follower | None) -> None:
         self._state = state
         self._sink = sink
@@ -230,7 +216,6 @@ class _Records:
         self._interrupts = Interrupts()
 
     def keep(self, *records: Record) -> None:
-        """Keeps what the kernel has logged since the last call, and then these records."""
         with self._interrupts.held():  # run.json must hold what the journal holds
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
@@ -239,8 +224,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but never while `keep` writes records. If a signal ends the
-        block early, the last lines of the kernel's log are kept, too."""
+        """Lets a signal end the block, but not within `keep`. The kernel's last lines stay."""
         with self._interrupts:
             try:
                 yield
@@ -250,7 +234,6 @@ class _Records:
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
-    """Ends the run's profiler, if there is one, and records the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
 
@@ -258,8 +241,6 @@ def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Obser
 def _show(
     shown: int, plan: Sequence[PlannedTable], repetitions: Repetitions, observer: Observer
 ) -> int:
-    """Reports results that have become final to the observer, in the plan's order. `shown` is the
-    number of results reported before. Returns the new number."""
     while shown < len(plan) and repetitions.is_whole(shown):
         observer.completed(result_of(plan[shown], repetitions.cells(shown)))
         shown += 1
@@ -267,8 +248,6 @@ def _show(
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Yields groups of cells that are measured at the same time: all cells of a round, or one cell
-    alone."""
     for number, of_round in groupby(cells, lambda cell: cell.round):
         if number is None:
             yield from ((cell,) for cell in of_round)

@@ -23,15 +23,13 @@ REPETITIONS = 3
 
 
 def least_repetitions(equivalent: int) -> int:
-    """Returns the fewest repetitions of each of `equivalent` similar cells that show how these
-    cells vary."""
+    """Returns the fewest repetitions of each of `equivalent` cells that show how these vary."""
     return 1 + math.ceil(_DEGREES / max(1, equivalent))
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a merged cell needs no more repetitions. It may be precise enough, out of time,
-    skipped or failed, or too noisy to become precise. `settings` are those of its class. A cell
-    that passes gets `always` so many repetitions, whatever time they take."""
+    """Whether a merged cell needs no more repetitions: it is precise, out of time, skipped, failed,
+    or too noisy to become precise. A cell that passes gets `always` repetitions, however long."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -51,8 +49,6 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
 
 
 def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell cannot be repeated, or has its fixed number of samples in its fixed
-    number of repetitions."""
     if any(isinstance(note, NotRepeated) for note in cell.notes):
         return True
     return settings.samples is not None and len(cell.repetitions) >= least
@@ -60,8 +56,7 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a merged cell needs no more repetitions although there is time: it failed, cannot be
-    repeated, or is as precise as asked. `max_time` counts only for a cell without a
-    precision."""
+    repeated, or is as precise as asked. `max_time` counts only without a precision."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

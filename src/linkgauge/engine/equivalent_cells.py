@@ -1,5 +1,4 @@
-"""Decides which cells of a plan are equivalent, so that they vary in the same way from repetition
-to repetition."""
+"""Decides which cells are equivalent: these vary in the same way from repetition to repetition."""
 
 from __future__ import annotations
 
@@ -11,9 +10,8 @@ from linkgauge.model.transfer import Cell
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
-    by the same kinds of engines between the same kinds of memories. Devices and direction may
-    differ."""
+    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
+    same kinds of engines between the same kinds of memories. Devices and direction may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [

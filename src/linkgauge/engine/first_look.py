@@ -1,5 +1,4 @@
-"""The first look at a host that has nothing else to measure: the sizes of its buffers, and the time
-of its cells."""
+"""Sizes the buffers and the time of a first look at a host that has nothing else to measure."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the sizes between which buffers are beyond the caches. The least size is several
-    times the part of the caches that belongs to the node's CPUs, and the largest several times the
-    whole. Returns None without CPUs."""
+    """Returns the sizes between which buffers leave the caches: from `TIMES` the node's part of
+    them to `TIMES` the whole, as far as memory allows. Returns None without CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None
@@ -45,7 +43,6 @@ def ends_of(machine: Machine) -> Ends | None:
 
 
 def settings_of(settings: Settings) -> Settings:
-    """Returns the settings of a first look. Times that the user chose stay."""
     quick = PROFILES["quick"]
     if settings.max_time != quick.max_time:
         return settings

@@ -14,9 +14,8 @@ from linkgauge.machine.processes.signals import AGAIN_SECONDS, ENDING, Signals
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
-    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless the signal is ignored
-    (`nohup`). Returns a function that returns the exit code of an interrupted process: 128 plus the
-    signal's number."""
+    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless ignored (`nohup`) or
+    handled. Returns a function that returns the exit code: 128 plus the signal's number."""
     came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -31,8 +30,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignores signals while this block runs, so that a second signal does not discard the
-    results."""
+    """Ignores signals in this block, so that a second signal does not discard the results."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
@@ -43,11 +41,9 @@ def undisturbed() -> Iterator[None]:
 
 
 class Ending(Signals):
-    """Ends a command in two steps while this context is open. The first signal ends measuring, as
-    without this context. In a `concluding` block, it only makes `say` say that the block goes on.
-    The second signal ends the command at once, by SystemExit with 128 plus the signal's number.
-
-    `say` is called in a signal handler."""
+    """Ends a command in two steps. The first signal ends measuring; in a `concluding` block it only
+    calls `say`, within the signal handler. A signal at least `AGAIN_SECONDS` later ends the command
+    at once, by SystemExit with 128 plus its number."""
 
     def __init__(self, say: Callable[[], object]) -> None:
         super().__init__()
@@ -58,7 +54,6 @@ class Ending(Signals):
 
     @contextmanager
     def concluding(self) -> Iterator[None]:
-        """Lets the first signal not disturb this block."""
         self._concludes = True
         try:
             yield
@@ -67,7 +62,7 @@ class Ending(Signals):
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Does the same, and lets the first signal take effect after the block."""
+        """Lets the first signal take effect only after this block."""
         with self.concluding():
             yield
         number, self._put_off = self._put_off, None
@@ -87,7 +82,7 @@ class Ending(Signals):
 
 
 class Interrupts(Signals):
-    """Delays signals that arrive during a `held` block until the block ends."""
+    """Delays signals that arrive during a `held` block until it ends, also by an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,8 +91,6 @@ class Interrupts(Signals):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals while this block runs, so that the block completes. If the block
-        fails, a signal that came still takes effect."""
         self._holds = True
         try:
             yield
@@ -119,8 +112,7 @@ _NEW_OBJECTS = 50_000
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Makes the collector run seldom during a block, because it takes time and frees nothing.
-    Has no effect if the collector already runs as seldom."""
+    """Makes the collector run seldom in this block, because it takes time and frees nothing."""
     before = gc.get_threshold()
     if before[0] >= _NEW_OBJECTS:
         yield

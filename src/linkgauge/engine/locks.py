@@ -1,11 +1,9 @@
-"""Lets only one run at a time use a device, because concurrent runs would disturb each other's
-figures.
+"""Lets only one run at a time use a device, because concurrent runs disturb each other's figures.
 
-A run holds a device by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`.
-The socket leaves no file behind, and the kernel removes it when the process ends. A process that
-connects learns the holder's process id, and its connection ends when the holder ends. Names are
-visible only within a network namespace, so runs in separate containers do not see each other. On
-systems without an abstract namespace (other than Linux), nothing is held."""
+A run holds a device by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`,
+which the kernel removes when the process ends. A process that connects learns the holder's process
+id, and its connection ends when the holder ends. Names are visible only within a network namespace,
+so containers do not see each other's runs. Only Linux has such names: elsewhere nothing is held."""
 
 from __future__ import annotations
 
@@ -35,12 +33,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the names of the devices in the plan's cells. The key is the device's PCI address or,
-    without one, its UUID.
-
-    A device without a PCI address and a UUID is not held. Host memory is not held either, because
-    CPUs serve any number of runs at once. Simulated devices do not exist and are not held. Ranks
-    hold their devices themselves."""
+    """Returns the names of the devices in the plan's cells, by PCI address or else UUID. Devices
+    without either are not held, nor is host memory, because CPUs serve any number of runs at once.
+    Simulated devices do not exist, and ranks hold their devices themselves."""
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
@@ -56,9 +51,8 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (a map of key to name) while this block runs, so that no other run uses
-    them. If another run holds a device, raises DeviceBusy, which names that run. With `wait`,
-    reports the other run once and continues when all devices are free."""
+    """Holds these devices (names by key) while this block runs. If another run holds one, raises
+    DeviceBusy, which names that run; with `wait`, reports it once and waits until all are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.
@@ -80,8 +74,7 @@ def _address(key: str) -> bytes:
 
 
 def _take(key: str) -> socket.socket | None:
-    """Returns the socket that holds the device until it is closed, or None if another process holds
-    the device."""
+    """Returns the socket that holds the device until it is closed, or None if another one does."""
     lock = socket.socket(socket.AF_UNIX)
     try:
         lock.bind(_address(key))
@@ -95,7 +88,6 @@ def _take(key: str) -> socket.socket | None:
 
 
 def _holder(key: str) -> str:
-    """Describes the run that holds the device: its process id and command, as far as visible."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         asking.connect(_address(key))
@@ -112,8 +104,7 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the run that holds this device, as far as visible. Returns None if no run holds the
-    device."""
+    """Describes the run that holds this device, as far as visible, or returns None without one."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
@@ -124,7 +115,6 @@ def holder(key: str) -> str | None:
 
 
 def _await_end(key: str) -> None:
-    """Waits until the process that holds the device has ended."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(_address(key))
         waiting.recv(1)

@@ -42,11 +42,10 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Returns a device set for each accelerator backend, with the selected devices. `devices` are
-    names (`opencl:1`), bare indices (for every backend), UUIDs or PCI addresses. Without names, all
-    devices are selected. With `with_cpus`, host processors that a backend shows as devices are
-    included. Host memory is on `host_node`, or by default on the node near each device. Raises
-    InputError for a device that does not exist."""
+    """Returns a device set for each accelerator backend, with the devices that are named
+    (`opencl:1`, an index of every backend, a UUID or a PCI address), or with all. `with_cpus`
+    includes host processors that a backend shows as devices. Host memory is on `host_node`, by
+    default near each device. Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
     for name in devices:
@@ -59,8 +58,7 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """Returns the node whose host memory to use for a device. This may not be the closest node,
-        because that node may have no memory."""
+        """Returns the node for a device's host memory: the closest one may have no memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -96,8 +94,6 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """Whether a name means this device. Names are a notation, a label, an index, a UUID or its
-    beginning, or a PCI address with or without the domain."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
@@ -115,11 +111,9 @@ def lay_out(
     separate: frozenset[tuple[int, int]] = frozenset(),
     buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Makes benchmarks from rows of the catalog. Device rows are laid out for every device set, and
-    host rows once for the nodes in `host`. With the profile `full`, host rows cover all pairs of
-    nodes except those in `separate`. `buffer` is the size in bytes that a first look found.
-
-    Raises InputError if no row can be laid out."""
+    """Makes benchmarks from rows: device rows for every device set, host rows once for the nodes in
+    `host`. With the profile `full`, host rows cover all pairs of nodes except those in `separate`.
+    `buffer` is in bytes, as a first look found it. Raises InputError if there are no benchmarks."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -137,11 +131,9 @@ def make_plan(
     first: int = 0,
     profile: str | None = None,
 ) -> Plan:
-    """Returns the plan: a table for each benchmark and size. Cells that do not fit in memory are
-    skipped with the reason. Cells are numbered from `first` on. If the sizes come from a `profile`,
-    they grow if they would measure caches. With `parallel_pairs`, disjoint pairs of devices are
-    measured at the same time.
-
+    """Returns a table for each benchmark and size, with cells numbered from `first` on. Cells that
+    do not fit in memory are skipped with the reason. Sizes of a `profile` are fitted to the caches
+    (`size_of`). With `parallel_pairs`, disjoint pairs of devices are measured at the same time.
     Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
@@ -184,8 +176,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Returns the table with its cells in the order of their rounds. If the pairs of a round do not
-    fit in memory together, they are measured one by one."""
+    """Orders cells by rounds; a round whose pairs do not fit in memory is measured one by one."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
@@ -203,8 +194,6 @@ def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
-    """Returns the table with a round number for each cell. The table is unchanged without
-    `rounds`."""
     if not rounds:
         return table
     numbered = zip(table.cells, rounds, strict=True)
@@ -213,7 +202,6 @@ def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
 
 
 def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
-    """The plug-ins that offer the benchmark and its backend, if any."""
     origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
     return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
 
@@ -225,7 +213,6 @@ def _table(
     reasons: Sequence[str | None],
     title: str,
 ) -> PlannedTable:
-    """Returns the table of a benchmark. Cells share equal transfers."""
     return by_name(
         PlannedTable,
         benchmark,
@@ -248,8 +235,7 @@ def _table(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The bytes that a memory can hold, and the size of its largest possible buffer. None is
-    unknown."""
+    """The bytes that a memory holds, and those of its largest possible buffer. None is unknown."""
 
     all: int | None
     one: int | None = None
@@ -272,14 +258,12 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
 
 
 def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
-    """Yields the memory and the bytes of each buffer that these cells hold."""
     for cell in cells:
         for memory, need in cell.buffers(size):
             yield memory.place, need
 
 
 def _held(buffers: Iterable[tuple[Memory, int]]) -> dict[Memory, int]:
-    """Returns the bytes that buffers hold at the same time, by memory."""
     held: dict[Memory, int] = {}
     for place, need in buffers:
         held[place] = held.get(place, 0) + need
@@ -287,9 +271,6 @@ def _held(buffers: Iterable[tuple[Memory, int]]) -> dict[Memory, int]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    """Returns why cells cannot be measured at the same time, or None if they can. The reasons are
-    the size and the memory of their buffers. Memory that shares the host's DRAM counts as host
-    memory."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
@@ -322,7 +303,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
-    """Returns the largest number of bytes that any cell holds in each memory."""
+    """Returns the most bytes that any cell holds in each memory."""
     peak: dict[str, int] = {}
     for table, cell in able(plan):
         for place, need in _held(_buffers([cell], table.size)).items():
@@ -335,8 +316,7 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns an approximate upper bound for the plan's duration in seconds. Returns None with a
-    fixed number of samples, because the duration is then unknown."""
+    """Returns about the most seconds that the plan takes; None with a fixed number of samples."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:
@@ -345,8 +325,8 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
-    """Raises InputError for a memory or an engine's owner that this machine does not have. Also
-    raises it for network interfaces that do not reach each other."""
+    """Raises InputError for a memory or an engine's owner that this machine lacks, and for network
+    interfaces that do not reach each other."""
     rooms = _rooms(machine)
     ranks = {rank.number: rank for rank in machine.ranks}
     for transfer in transfers:

@@ -1,13 +1,10 @@
-"""Plans the repetitions of cells. A repetition is one round of samples. A run repetitions a cell
-several times, with different buffers and at different moments, as another run would.
+"""Plans repetitions: rounds of samples of a cell, with other buffers and at other moments.
 
-A run goes over its plan in passes. The first passes show how similar cells vary between
-repetitions. Further passes repetition cells whose interval is not yet narrow enough. A cell ends
-when its interval is narrow enough, when its time is used up, or when more repetitions would not
-make the interval narrower. If the run has a time budget, a pass after the first repetitions only
-those cells for which there is time left, beginning with the least precise ones; once the budget is
-used, all cells end. A budget that the user gave decides from the first pass on which cells are
-measured (`spending`). The next repetition depends only on earlier repetitions, so an interrupted
+A run goes over its plan in passes. The first ones show how equivalent cells vary; later ones repeat
+the cells whose interval is too wide. A cell ends when its interval is narrow enough, its time is
+used, or more repetitions would not help. Under a time budget, later passes take the least precise
+cells first, while time is left. A budget that the user gave decides from the first pass on which
+cells are measured (`spending`). The next repetition depends only on earlier ones, so an interrupted
 run resumes where it stopped."""
 
 from __future__ import annotations
@@ -47,10 +44,9 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Peers:
-    """Similar cells. Each gets `always` so many repetitions, whatever time they take: a product's
-    speed depends on the card's power, and where ranks share CPUs, a single repetition shows above
-    all which ranks had one. `waiting` is how many cells this pass still repetitions. `merged` is
-    whether their repetitions are merged."""
+    """Equivalent cells. Each gets `always` repetitions, whatever time they take: a product's speed
+    depends on the card's power, and where ranks share CPUs, a single repetition shows above all
+    which ranks had a CPU. `waiting` counts the cells that this pass still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -62,9 +58,8 @@ class _Peers:
 
 
 class _Cell:
-    """A planned cell. It is measured at the same time as those `together` with it, which include
-    it. `taken` are its repetitions so far, and `took` the seconds of the last one. `cut` is whether
-    it ended because the time budget was used."""
+    """A planned cell, measured together with those in `together` (itself among them). `took` is the
+    seconds of its last repetition. `cut` is whether the time budget ended it."""
 
     __slots__ = ("cut", "ended", "merged", "number", "peers", "picked", "taken", "together", "took")
 
@@ -77,8 +72,6 @@ class _Cell:
 
 
 class Repetitions:
-    """The repetitions that a run has made, and the repetitions that it will make next."""
-
     def __init__(
         self,
         plan: Sequence[PlannedTable],
@@ -150,8 +143,7 @@ class Repetitions:
             one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
-        """Returns the cells of the next pass of a run with a budget that the user gave: cells that
-        are reached for the first time, else those that lack repetitions, else the least precise."""
+        """Returns unreached cells, else those that lack repetitions, else the least precise."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
@@ -167,17 +159,15 @@ class Repetitions:
         return self._least_of(one) - len(one.taken)
 
     def order(self) -> Sequence[int]:
-        """Returns the indices of the tables in the order in which this pass measures them. The
-        second repetitions are made in reverse, so that drift over time is not attributed to a
-        table."""
+        """Returns the tables' indices in this pass's order. Second repetitions are made in reverse,
+        so that drift over time is not attributed to a table."""
         if self._spending is None:
             return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
         is_second = {len(one.taken) for one in self._due} == {1}
         return self._spending.tables[:: -1 if is_second else 1]
 
     def _affordable(self, cells: Collection[_Cell], seconds: float) -> list[_Cell]:
-        """Returns those of these cells for which there is time, the least precise first. Cells that
-        are measured at the same time stay together."""
+        """Picks the least precise cells for which there is time. Cells of a round stay together."""
         lack = {one: relative_error(self._merged(one).summary) or math.inf for one in cells}
         chosen = set[_Cell]()
         for one in sorted(cells, key=lambda one: (-lack[one], one.took)):
@@ -200,8 +190,7 @@ class Repetitions:
         return self._budget is not None and self.at >= self._budget.measuring
 
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
-        """Yields the cells that the time budget left without a repetition, with the index of their
-        table."""
+        """Yields the cells that the budget left unmeasured, with the index of their table."""
         for number, (table, own) in enumerate(zip(self._plan, self._tables, strict=True)):
             for cell in table.cells:
                 if own[cell.place].cut and not own[cell.place].taken:
@@ -232,9 +221,8 @@ class Repetitions:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass over these cells at the end of the run. Cells that are measured at the same
-        time are measured, too. Each cell gets time for another repetition. A budget that the user
-        gave is then used to its end."""
+        """Adds a pass over these cells and those measured with them, whatever time they took
+        before. A budget that the user gave is then used to its end."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -256,15 +244,13 @@ class Repetitions:
         return is_cut and not self.is_over
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this pass has not measured yet; none at the end of
-        the run."""
+        """Returns each table's cells that this pass has yet to measure; none at the end."""
         return tuple(
             tuple(cell for cell in table.cells if own[cell.place] in self._due)
             for table, own in zip(self._plan, self._tables, strict=True)
         )
 
     def count_left(self) -> int:
-        """Returns the number of repetitions still to come, as far as it is known now."""
         spending = self._spending
         lacking = {
             one.number: max(one in self._due, self._lack(one))
@@ -289,18 +275,15 @@ class Repetitions:
         return Repetition(number, samples, used, self._plan[table].benchmark, most=most)
 
     def is_whole(self, table: int) -> bool:
-        """Whether the results of a table are final. All its cells must have ended, and all similar
-        cells, because intervals depend on them."""
+        """Whether a table's results are final: all cells equivalent to its own have ended."""
         kinds = {one.peers for one in self._tables[table].values()}
         return all(one.ended for peers in kinds for one in peers.cells)
 
     def cells(self, table: int) -> list[CellResult]:
-        """Returns the repeated cells of a table in the plan's order, each with its repetitions
-        merged."""
+        """Returns a table's measured cells in the plan's order, with their repetitions merged."""
         return [self._shown(one) for one in self._tables[table].values() if one.taken]
 
     def _shown(self, one: _Cell) -> CellResult:
-        """Returns the merged cell. If it would have been repeated, it says why it was not."""
         merged = self._merged(one)
         if not one.cut or merged.stopped not in ("noise", "max-time"):
             return merged
@@ -356,8 +339,6 @@ class Repetitions:
 
 
 def _pick(peers: Sequence[_Cell]) -> None:
-    """Picks similar cells evenly. Cells that are measured at the same time as a picked cell are
-    picked, too."""
     some = peers[:: max(1, len(peers) // _PICKED)]
     picked = set[_Cell]()
     for one in some:
@@ -368,8 +349,6 @@ def _pick(peers: Sequence[_Cell]) -> None:
 
 
 def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
-    """Returns these cells without those measured together with a similar one that is not among
-    them."""
     return {
         one
         for one in done

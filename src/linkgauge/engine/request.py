@@ -1,8 +1,4 @@
-"""The request for a session as plain values. It comes from a command line, another tool's command
-line, or a program.
-
-A `RunRequest` has everything that a run depends on except the machine. Equal requests on one
-machine lead to equal plans."""
+"""The request for a session as plain values: equal requests on one machine lead to equal plans."""
 
 from __future__ import annotations
 
@@ -35,30 +31,24 @@ DeviceEngine = Literal["ce", "sm"]
 
 
 class What(Protocol):
-    """A description of what to measure."""
-
     @property
     def is_across_ranks(self) -> bool:
-        """Whether several processes together measure any of the benchmarks. Raises InputError for
-        unknown names."""
+        """Whether any benchmark takes several processes. Raises InputError for unknown names."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
         """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends to open. Raises InputError for mistakes that can be found before a
-        backend is opened."""
+        """Returns the backends to open. Raises InputError for mistakes that show before that."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks for this machine, with their cells. Raises InputError for memories
-        or devices that the machine lacks."""
+        """Returns the benchmarks. Raises InputError for memories or devices that are not there."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, selected by name and by prefix. Without names and prefixes, these
-    are the benchmarks of the profile. `host_mode` is the mode in which host threads access arrays;
-    None for all modes."""
+    """Benchmarks of the catalog by name and by prefix; without any, those of the profile.
+    `host_mode` is the mode in which host threads access arrays; None for all modes."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -77,7 +67,6 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the requested backends, and the backends that single benchmarks need."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends
@@ -93,8 +82,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Names the machine's devices (see `fleet_of`) if the user named no benchmark and asked for
-        no sample of their pairs. Returns None otherwise."""
+        """Names the devices (`fleet_of`), or returns None if benchmarks or a sample were chosen."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         if not is_open or sampled:
@@ -104,8 +92,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return fleet_of(request.over(machine))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks for this machine, with their cells. Raises InputError if a
-        requested backend has no devices."""
+        """Returns the benchmarks. Raises InputError if a requested backend has no devices."""
         for name in request.backends:
             if name in machine.unavailable:
                 why = machine.unavailable[name]
@@ -141,7 +128,6 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
-        """Returns the benchmark with only the cells of the chosen mode (`host_mode`)."""
         modes = [cell.does.mode for cell in benchmark.cells]
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
@@ -160,7 +146,6 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any memory belongs to a rank."""
         return any(place.rank is not None for place in self._places)
 
     @property
@@ -169,8 +154,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that the transfers name. Transfers between hosts need MPI, unless a
-        network interface or UCX carries them out."""
+        """Returns the named backends; between hosts MPI, or the network for NICs and UCX."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -203,18 +187,14 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run, complete except for the machine. Empty `backends` or `devices` select
-    all. The backend `host` stands for the host's own benchmarks. `only_first` uses only the first
-    backend that has devices. `with_cpus` measures devices that are the host's processor under
-    another name (PoCL); they are also measured if their backend or benchmarks are named. Sizes from
-    a `profile` may grow; without a profile the user chose them. `memory` is a kind of host memory
-    that replaces pinned memory. `engine` is the engine for devices' copies. `graphs` replaces
-    kernel launches by graphs. `collectives` and `workloads` choose the operations of those
-    benchmarks. `stated` facts about the machine are kept with the run. `tune` searches the devices'
-    best settings first. `budget` is the seconds that the whole run may take, or "plan" for as many
-    as its plan needs; null for no limit. `buffer` is the size in bytes that a first look at the
-    host has found for its buffers; null until it is known. `wait` waits until another run ends.
-    `out` is the folder that the run is kept below; null to keep nothing. `label`, `command` and
-    `options` are only recorded."""
+    all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
+    backend that has devices. `with_cpus` measures the host's processor under another name (PoCL),
+    as naming its backend or benchmarks does. Sizes of a `profile` may change; without one the user
+    chose them. `memory` replaces pinned host memory. `tune` searches the devices' best settings
+    first. `budget` is the seconds of the whole run, or "plan" for as many as its plan needs; null
+    for no limit. `buffer` is in bytes, as a first look found it. `wait` waits until another run
+    ends. The run is kept below `out`; null keeps nothing. `command` and `options` are only
+    recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -239,8 +219,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """Returns the device sets for which benchmarks are made. The result is empty if only the
-        host was named."""
+        """Returns the device sets that benchmarks are made for; none if only the host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -263,8 +242,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. A comparison of configurations does not
-        count."""
+        """Whether the request names what to measure; a comparison of configurations does not."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON
@@ -272,8 +250,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_first_look(request: RunRequest, machine: Machine) -> bool:
-    """Whether the quick profile has nothing but the host to measure. It then measures the few
-    figures of it that people ask for first. A selection by name is no first look."""
+    """Whether the quick profile, without names of benchmarks, has only the host to measure."""
     what = request.what
     if not isinstance(what, Selection) or what.names or what.prefixes or what.only_d2d:
         return False
@@ -285,8 +262,7 @@ def is_first_look(request: RunRequest, machine: Machine) -> bool:
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
-    """Returns the accelerator backends to open. Raises InputError for a name that does not
-    exist."""
+    """Returns the accelerator backends to open. Raises InputError for an unknown name."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
     there = (*KNOWN, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:

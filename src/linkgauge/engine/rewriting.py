@@ -1,5 +1,4 @@
-"""Changes benchmarks: another kind of host memory, another engine for copies, or graphs in place of
-kernel launches."""
+"""Changes benchmarks: other host memory, another engine for copies, or graphs for launches."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ from .request import DeviceEngine
 def rewritten(
     benchmarks: Sequence[Benchmark], memory: str, engine: DeviceEngine | None, graphs: bool
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with this kind of host memory, this engine of copies and with graphs,
-    as far as they are asked for. Raises InputError for what changes no cell."""
+    """Returns the benchmarks changed as asked. Raises InputError for what changes no cell."""
     found = tuple(benchmarks)
     if memory:
         found = in_memory(found, memory)
@@ -28,8 +26,7 @@ def rewritten(
 
 
 def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with this kind of host memory in place of pinned memory. Raises
-    InputError if no cell uses pinned memory."""
+    """Replaces pinned host memory by this kind. Raises InputError if no cell uses it."""
 
     def placed(cell: Cell) -> Cell:
         return _with_transfers(cell, [_in_memory(one, kind) for one in cell.transfers])
@@ -52,9 +49,8 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks in which devices' copies use this kind of engine. Names and titles no
-    longer name an engine. Benchmarks that become equal are kept once. Raises InputError if no
-    device copies."""
+    """Gives devices' copies this kind of engine. Names and titles no longer name an engine, and
+    equal benchmarks are kept once. Raises InputError if no device copies."""
 
     def driven(cell: Cell) -> Cell:
         if not cell.does.is_copy:
@@ -93,8 +89,7 @@ def _without_engine(benchmark: Benchmark) -> Benchmark:
 
 
 def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with graphs in place of kernel launches. Raises InputError if no
-    benchmark launches kernels."""
+    """Replaces kernel launches by graphs. Raises InputError if no benchmark launches kernels."""
 
     def launched(cell: Cell) -> Cell:
         graph = cell.does.as_graph
@@ -108,8 +103,6 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
 def _rewritten(
     benchmarks: Sequence[Benchmark], change: Callable[[Cell], Cell], nothing: str, *, changes: bool
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with `change` applied to their cells. If `changes` is false, there is
-    nothing to change, and InputError with the text `nothing` is raised."""
     if not changes:
         why = next((one.reason for one in benchmarks if one.reason), None)
         has_none = not any(benchmark.cells for benchmark in benchmarks)
@@ -118,8 +111,6 @@ def _rewritten(
 
 
 def _with_cells(benchmark: Benchmark, change: Callable[[Cell], Cell]) -> Benchmark:
-    """Returns the benchmark with changed cells. A title that equals a cell's notation changes,
-    too."""
     cells = tuple(map(change, benchmark.cells))
     titles = {str(old): str(new) for old, new in zip(benchmark.cells, cells, strict=True)}
     return replace(benchmark, cells=cells, title=titles.get(benchmark.title, benchmark.title))

@@ -1,5 +1,4 @@
-"""Chooses the defaults of a plan: sizes, a random sample if there are very many pairs of devices,
-and rounds in which disjoint pairs are measured at the same time."""
+"""Chooses a plan's defaults: sizes, a sample of very many pairs, and rounds of disjoint pairs."""
 
 from __future__ import annotations
 
@@ -17,12 +16,8 @@ from linkgauge.model.transfer import Benchmark, Place
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Returns the round number of each ordered pair of players. No player meets two others in one
-    round.
-
-    There are N − 1 rounds of disjoint pairs; N rounds if N is odd. Each round is played twice, once
-    per direction, so there are twice as many numbers. Pairs with the same round number share no
-    player and can be measured at the same time."""
+    """Returns each ordered pair's round. Pairs of a round share no player: they can run at the same
+    time. There are N − 1 rounds per direction, or N if N is odd."""
     rounds: dict[tuple[str, str], int] = {}
     meetings = _exchanges if len(players).bit_count() == 1 else _circle
     for number, met in enumerate(meetings(players)):
@@ -36,15 +31,14 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields rounds of pairs for a power of two of players. In each round, the numbers of all pairs
-    differ in the same bits, so that shared links are loaded evenly."""
+    """Takes a power of two of players. In each round, the numbers of all pairs differ in the same
+    bits, so that shared links are loaded evenly."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields rounds of pairs for any number of players. One player stays in place, and the others
-    move by one place after each round (the circle method)."""
+    """The circle method: one player stays in place, and the others move by one after each round."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -62,8 +56,7 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with a random sample of pairs of devices. Cells within one device
-    stay. Raises InputError if no benchmark has pairs."""
+    """Samples pairs of devices; cells within one device stay. Raises InputError without pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
     return tuple(_sampled(one, sample) if one.pairs else one for one in benchmarks)
@@ -80,8 +73,7 @@ def _sampled(benchmark: Benchmark, sample: PairSample) -> Benchmark:
 
 
 def only(benchmarks: Sequence[Benchmark], pairs: Collection[Place]) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with only these pairs of devices. Benchmarks that measure no pairs
-    stay as they are."""
+    """Keeps only these pairs of devices. Benchmarks that measure no pairs stay as they are."""
     return tuple(
         replace(one, cells=tuple(cell for cell in one.cells if cell.place in pairs))
         if one.pairs
@@ -120,8 +112,8 @@ three buffers."""
 
 def part_of_cache(machine: Machine, node: Node) -> int:
     """Returns the bytes of the last-level cache that belong to the node's CPUs on their product:
-    the cache, divided by the CPUs that share it there, times these CPUs. A virtual machine does not
-    show how many share it there, so the family of the processor says what a core has."""
+    cache / CPUs that share it × these CPUs. A virtual machine does not show how many share it, so
+    the family of the processor says what a core has."""
     whole = node.last_level_cache or 0
     details = machine.known.host
     last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
@@ -136,10 +128,9 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns the size in bytes for a benchmark, from the profile's `size`. Host benchmarks get a
-    larger size if this would measure caches. Copies between ranks' host memories get a smaller one
-    if this is enough not to, because their windows are allocated at each repetition. `profile` is
-    None if the user chose the size."""
+    """Returns the size in bytes, from the profile's `size`; `profile` is None if the user chose it.
+    Host benchmarks get a larger one if this would measure caches. Copies between ranks' host
+    memories get a smaller one if that suffices: their windows are allocated at each repetition."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes
@@ -159,8 +150,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns the title of a table. The title says so if a size from a profile fits in the host's
-    caches."""
+    """Returns a table's title, which says so if a profile's size fits in the host's caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -1,12 +1,4 @@
-"""A session: a machine opened for measuring, as a `RunRequest` asks.
-
-    with opened(request) as session:
-        plan = session.plan(observer)
-        run = session.measure(plan, observer)
-
-A session surveys the machine, plans the measurements, and reserves the devices. If requested, it
-searches the devices' best settings. It then measures, and writes a journal if the run is to be
-kept."""
+"""A session: a machine opened for measuring, as a `RunRequest` asks."""
 
 from __future__ import annotations
 
@@ -51,8 +43,8 @@ from .rounds import draw
 
 
 class Session:
-    """A machine opened for measuring. `machine` is the machine as last surveyed. `folder` is the
-    folder of the run. It is null until the folder exists, and for a run that is not kept."""
+    """A machine, as last surveyed, opened for measuring. `folder` is null until the run's folder
+    exists, and for a run that is not kept."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
@@ -78,8 +70,7 @@ class Session:
         return state(found, self.request.stated)
 
     def _first(self) -> Machine:
-        """Returns the machine with the devices of the first backend that has any. Later backends
-        stay closed, because opening a backend takes seconds."""
+        """Surveys backends only until one has devices, because opening a backend takes seconds."""
         unavailable: dict[str, str] = {}
         unanswered: tuple[str, ...] = ()
         for name in self._accelerators:
@@ -95,8 +86,7 @@ class Session:
 
     def look_first(self, *, measures: bool = True) -> None:
         """Prepares a first look at the host, if the request is one: finds the size of its buffers
-        by measuring, in little more than a second. Without `measures`, takes the least size. Does
-        nothing for any other request."""
+        by measuring, in little more than a second. Without `measures`, takes the least size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
@@ -113,8 +103,7 @@ class Session:
         )
 
     def plan(self, observer: Observer) -> Plan:
-        """Returns the plan of the request on this machine. Raises InputError if there is nothing to
-        measure."""
+        """Returns the request's plan. Raises InputError if there is nothing to measure."""
         request = self.request
         check_thermometer(request.settings, self.machine)
         benchmarks = request.what.lay_out(request, self.machine)
@@ -142,18 +131,15 @@ class Session:
     def plan_of(
         self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
     ) -> Plan:
-        """Returns the plan of these benchmarks. `sizes` are in bytes; by default they are those of
-        the settings. The cells are numbered from `first` on, so that several plans can share one
-        numbering."""
+        """Returns the plan of these benchmarks, with `sizes` in bytes or those of the settings.
+        Cells are numbered from `first` on, so that several plans can share one numbering."""
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, and then the doubtful cells once more. Each repetition is kept if the
-        run is kept. After Ctrl-C, `finished` is null and the run has the results so far.
-
-        Raises DeviceBusy if another run measures a device, and ResultsError if nothing can be
-        kept."""
+        """Measures the plan, then doubtful cells once more. After Ctrl-C, `finished` is null and
+        the run has the results so far. Raises DeviceBusy if another run measures a device, and
+        InputError or ResultsError if results cannot be written."""
         request = self.request
         if request.out is not None:
             check_writable(Path(request.out))
@@ -181,8 +167,7 @@ class Session:
                 raise
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures a plan without keeping it in a folder. The caller adds the results to another
-        run. Raises the same errors as `measure`."""
+        """Measures a plan that the caller adds to another run, without keeping it in a folder."""
         request, folder = self.request, self.folder
         self.request, self.folder = msgspec.structs.replace(request, out=None), None
         try:
@@ -216,8 +201,7 @@ class Session:
         )
 
     def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the time budget for this plan. A further plan of the session gets what is left of
-        the first one's."""
+        """A further plan of the session gets what is left of the first one's budget."""
         request, what = self.request, self.request.what
         named = what.names if isinstance(what, Selection) else ()
         found = budget_of(plan, request.settings, request.budget, self._began, named)
@@ -228,8 +212,7 @@ class Session:
         return found
 
     def _tune(self, observer: Observer) -> None:
-        """Searches the best settings of one device of each model, which takes 30 to 40 s each.
-        Raises InputError if no backend has settings to search."""
+        """Tunes one device of each model, for 30 to 40 s. Raises InputError if none can be."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():
@@ -243,7 +226,6 @@ class Session:
 
 
 def _with_unanswered(machine: Machine, more: Machine) -> Machine:
-    """Returns the machine with the backends of `more` that gave no answer in time."""
     late = {name: more.unavailable[name] for name in more.unanswered}
     return msgspec.structs.replace(
         machine,
@@ -253,8 +235,7 @@ def _with_unanswered(machine: Machine, more: Machine) -> Machine:
 
 
 def unasked(machine: Machine) -> list[str]:
-    """Returns the optional backends to try although nobody named them. These are all installed
-    ones, if the machine has an accelerator and no other backend reaches any accelerator."""
+    """Returns the installed optional backends, if no other one reaches the accelerators here."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.
@@ -265,9 +246,9 @@ def unasked(machine: Machine) -> list[str]:
 def opened(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Iterator[Session]:
-    """Opens a session for the request. `first` is a worker process that is already started. With
-    `brief`, the session only shows and plans: it opens only backends whose devices cannot be known
-    otherwise, and waits at most so many seconds for them."""
+    """Opens a session. `first` is a worker process that is already started. With `brief`, the
+    session only shows and plans: it opens only backends whose devices cannot be known otherwise,
+    and waits at most so many seconds for them."""
     with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
 
@@ -275,13 +256,11 @@ def opened(
 def survey(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Machine:
-    """Surveys the machine without measuring. The arguments are those of `opened`."""
     with opened(request, first, brief) as session:
         return session.machine
 
 
 def _fleet_note(request: RunRequest, machine: Machine, plan: Plan) -> str | None:
-    """Returns a note on what is planned for a machine with very many pairs of devices, or None."""
     what = request.what
     devices = what.fleet(request, machine) if isinstance(what, Selection) else None
     if devices is None:
@@ -294,8 +273,7 @@ def _fleet_note(request: RunRequest, machine: Machine, plan: Plan) -> str | None
 
 
 def check_thermometer(settings: Settings, machine: Machine) -> None:
-    """Raises InputError if a temperature limit is set but no accelerator reports its
-    temperature."""
+    """Raises InputError if a temperature limit is set but no accelerator has a thermometer."""
     soak = settings.soak
     if soak is None or soak.max_temperature is None or machine.simulated is not None:
         return
@@ -305,8 +283,8 @@ def check_thermometer(settings: Settings, machine: Machine) -> None:
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
-    """Returns a note if some backends in the plan ignore the options for the shape of copies, else
-    None. Raises InputError if all backends ignore the options."""
+    """Returns a note if some backends of the plan ignore the options for the shape of copies, else
+    None. Raises InputError if all ignore them."""
     given = {
         "--kernel": engines.kernel,
         "--blocks": engines.blocks,

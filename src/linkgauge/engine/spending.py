@@ -1,10 +1,9 @@
 """Spends a time budget that the user gave on a plan.
 
-The time goes to as many benchmarks as get three repetitions of each cell, the most wanted first.
-The rest is left out. How long a repetition takes is learnt from the first repetitions: a benchmark
-is begun only if there is time for all repetitions that the cells reached so far still lack. All
-reached cells are measured once before any of them is repeated, so that the repetitions of a cell
-are far apart."""
+As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
+benchmark begins only if there is time for all repetitions that the cells reached so far lack, as
+the first repetitions show. All reached cells are measured once before any is repeated, so that the
+repetitions of a cell are far apart."""
 
 from __future__ import annotations
 
@@ -31,17 +30,14 @@ estimates only."""
 
 
 def setup_seconds(size: int) -> float:
-    """Returns about how long it takes at most to prepare and to verify a cell of this size."""
+    """Returns about the most seconds to prepare and to verify a cell of so many bytes."""
     return SETUP_SECONDS + size / SETUP_RATE
 
 
 class Spending:
-    """The tables of a plan in the order in which the budget reaches them, and what repetitions
-    take.
-
-    `tables` are the indices of the tables in that order. `until` is the time of measuring after
-    which no cell is repeated to be more precise. `groups` has the cells of each table that
-    can be measured. `class_of` identifies equivalent cells."""
+    """The tables in the order in which the budget reaches them (`tables`, by index). No cell is
+    repeated to be more precise after `until` seconds of measuring. `groups` has the cells of each
+    table that can be measured, `class_of` identifies equivalent cells."""
 
     def __init__(
         self,
@@ -71,8 +67,7 @@ class Spending:
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Counts a repetition of a cell. Of cells that are measured at the same time, the first has
-        all of the time, and the others take none."""
+        """Counts a repetition. Of cells measured at the same time, the first takes all the time."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -84,16 +79,15 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition of this group, or None if nothing equivalent was
-        measured. The first repetition of a kind may have searched for the fastest kernel."""
+        """Returns the seconds of a repetition; None before an equivalent one. The first of its kind
+        may have searched for the fastest kernel, so the cost is at most twice the median."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None
         return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
-        """Returns how many measures cells that were not reached yet get, if repetitions that take
-        so many seconds are still to come."""
+        """Returns about how many repetitions of cells not yet reached fit in so many seconds."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
         repeated = sum(map(len, self._own))
         fitting = repeated * seconds / max(sum(self._own.values()), 1e-9)
@@ -101,13 +95,11 @@ class Spending:
 
     @property
     def _policy(self) -> float:
-        """Returns how many times as long as usual the last repetitions took; 0 before the first
-        one."""
+        """Returns how many times as long as usual the last repetitions took; 0 before the first."""
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
 
     def reserved(self, lacking: Mapping[int, int]) -> float:
-        """Returns the seconds of the repetitions that reached cells still lack, by cell."""
         return sum(
             repetitions * (self._cost(group) or 0.0)
             for key, repetitions in lacking.items()
@@ -115,9 +107,8 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the cells of the next benchmark for which there is time for all repetitions, if
-        these may take so many seconds. If nothing like a cell was measured yet, it is returned
-        alone."""
+        """Returns the next benchmark's cells whose repetitions all fit in so many seconds. A cell
+        that is equivalent to no measured one is returned alone."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:
@@ -136,5 +127,4 @@ class Spending:
         return found
 
     def end_reaching(self) -> None:
-        """Leaves all of the time to the cells that were reached."""
         self._reaches, self.until = False, self._end

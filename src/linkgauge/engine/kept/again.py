@@ -40,9 +40,8 @@ def measure_again(
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
     """Measures these cells of the run at `path` (None: it is not kept) again, and keeps the new run
-    below `out`. `number` is the number of the repetition, from 1. Raises InputError if the run is
-    of another machine, of several ranks or under a profiler. Raises the errors of a session,
-    too."""
+    below `out`. `number` counts such runs, from 1. Raises a session's errors, and InputError if the
+    run is of another machine, of several ranks or under a profiler."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
@@ -64,8 +63,6 @@ def measure_again(
 
 
 def _reseeded(settings: Settings, number: int) -> Settings:
-    """Returns the run's settings for a repetition. On a simulated machine, each repetition has
-    other noise."""
     settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
@@ -74,8 +71,6 @@ def _reseeded(settings: Settings, number: int) -> Settings:
 
 
 def _plan_of(run: Run, path: Path | None) -> Plan:
-    """Returns the plan in the run's journal or, without a journal, a plan made from the run's
-    results."""
     if path is None:
         return tuple(_tables(run))
     folder = path if path.is_dir() else path.parent
@@ -98,8 +93,6 @@ def _planned(cell: CellResult, number: int) -> PlannedCell:
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
-    """Yields the tables with only these cells, and the cells that must be measured at the same
-    time."""
     keys = set(wanted)
     for table, own, repeat in numbered(plan):
         asked = [cell for cell in table.cells if own.cell(cell.place, repeat) in keys]

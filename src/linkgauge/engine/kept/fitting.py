@@ -11,8 +11,7 @@ from linkgauge.model.units import LONGEST
 
 
 class Fitting:
-    """Checks repetitions against a plan. It knows the plan's cells, and how many parts and ranks
-    each cell has."""
+    """Checks repetitions against a plan, and against earlier repetitions of the same cell."""
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
@@ -20,8 +19,7 @@ class Fitting:
         self._counts: dict[tuple[int, Place], tuple[int, int]] = {}
 
     def planned(self, table: int, place: Place) -> PlannedCell:
-        """Returns the cell at this place of the table `table`. Raises InputError if the plan has no
-        such cell."""
+        """Returns the cell at this place. Raises InputError if the plan has no such cell."""
         count = len(self._plan)
         if not 0 <= table < count:
             raise InputError(f"its table is {table}, and the plan has {count}")
@@ -31,9 +29,8 @@ class Fitting:
         return self._cells[table][place]
 
     def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError if a repetition does not fit the plan: its cell is unknown, or its
-        numbers of figures contradict its samples or earlier repetitions. `at` is in seconds since
-        the run began."""
+        """Raises InputError if a repetition does not fit the plan or earlier repetitions, or if its
+        figures contradict its samples. `at` is in seconds since the run began."""
         planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
@@ -52,8 +49,7 @@ class Fitting:
 
 
 def check_figures(cell: CellResult) -> None:
-    """Raises InputError if the numbers of a cell's samples, parts and other figures contradict each
-    other."""
+    """Raises InputError if a cell's numbers of samples, parts and iterations disagree."""
     for problem in _disagreements(cell):
         raise InputError(problem)
 

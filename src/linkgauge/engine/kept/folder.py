@@ -19,8 +19,8 @@ NO_DEVICE = "cpu"
 
 
 def slug(text: str, otherwise: str) -> str:
-    """Returns a safe name for a folder: lower-case letters and digits of any script, dots and
-    dashes. Latin letters lose their accents."""
+    """Returns a safe folder name of lower-case letters, digits, symbols beyond ASCII, dots and
+    dashes. Latin letters lose their accents. Returns `otherwise` if nothing is left."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).lower())
     plain = unicodedata.normalize("NFC", plain)
     name = "".join(char if _is_kept(char) else " " for char in plain)
@@ -40,17 +40,14 @@ _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 
 
 def _is_kept(char: str) -> bool:
-    """Whether a folder's name keeps the character: letters, their marks, digits and, beyond ASCII,
-    symbols."""
     if char.isascii():
         return char.isalnum() or char == "."
     return unicodedata.category(char)[0] in "LMNS"
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """Returns the name of the accelerator for a run's folder: the model of the first measured
-    device. It is `cpu` if no device is measured or the device is the CPU itself, and
-    `simulated-NAME` for a simulated machine."""
+    """Returns a folder name: the model of the first measured device, `cpu` if none is measured or
+    only the CPU, and `simulated-NAME` for a simulated machine."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     known = (device for devices in machine.devices.values() for device in devices)
@@ -60,8 +57,7 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
 
 
 def accelerator_of(machine: Machine) -> str:
-    """Returns the folder name for the machine's first accelerator. Unlike `accelerator_name`, it
-    needs no plan."""
+    """Returns the folder name for the machine's first accelerator, for which no plan is needed."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = (device.model for device in machine.all_devices if not device.is_cpu)
@@ -69,8 +65,7 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """Returns the label unchanged. Raises InputError if new runs may not have the label. Runs of
-    earlier versions may still have such a label."""
+    """Returns the label. Raises InputError for one that new runs may not have."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
@@ -80,13 +75,12 @@ def checked_label(text: str) -> str:
 
 
 def label_name(label: str) -> str:
-    """Returns the folder name of a label: the label itself if it is a plain name, else its slug."""
+    """Returns a label's folder name: the label itself if it is a plain name, else its slug."""
     return label if _PLAIN.fullmatch(label) else slug(label, "default")
 
 
 def check_writable(out: Path) -> None:
-    """Raises InputError if results cannot be written to this folder, or if it is not there and
-    cannot be created."""
+    """Raises InputError if this folder cannot be created, or cannot be written."""
     there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     probe = there / f".linkgauge-{os.getpid()}"
     try:
@@ -103,10 +97,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a new folder for a run. The run id is the start time. If that name is taken, a number
-    is appended.
-
-    Raises InputError if the folder cannot be written."""
+    """Creates a folder with a new name, by the start time. Raises InputError if it cannot."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:
@@ -124,8 +115,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
 
 def keep_topology(folder: Path, machine: Machine) -> None:
-    """Writes the machine's topology files into the folder. Raises ResultsError if they cannot be
-    written."""
+    """Writes the machine's topology files. Raises ResultsError if they cannot be written."""
     from linkgauge.machine.tools import topology_files
 
     for name, text in topology_files(machine).items():

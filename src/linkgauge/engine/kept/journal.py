@@ -1,10 +1,9 @@
-"""The journal: the records of a run as JSON lines. Each record is written before the next cell
-starts.
+"""The journal: the records of a run as JSON lines, each written before the next cell starts.
 
-The first line opens the run and holds the plan and the machine. Most further lines are repetitions
-of cells. The last line closes the run. The file is created with its first line, by rename. If the
-file is cut off, it can be read up to the last whole line, and the run resumes there. `assemble`
-builds the run from the records alone, so run.json always follows from the journal."""
+The first line opens the run, with its plan and machine. Most others are repetitions of cells. The
+last line closes the run. The file is created with its first line, by rename. If it is cut off, it
+is read up to the last whole line, and the run resumes there. `assemble` builds the run from the
+records alone, so run.json always follows from the journal."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The first record of a journal: the identity and the plan of a run. It is enough to resume the
-    run. `options` are the options in effect, by name, as text for people."""
+    """The first record: enough to resume the run. `options` are those in effect, as text."""
 
     schema: Literal["linkgauge.journal/1", "linkgauge.journal/2"] = "linkgauge.journal/2"
     id: OwnName
@@ -69,7 +67,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     options: dict[Argument, Argument] = {}
 
     def repetitions(self) -> Repetitions:
-        """Returns the repetitions of the run before its first."""
         is_oversubscribed = self.machine.oversubscription is not None
         return Repetitions(
             self.plan, self.settings, self.budget, is_oversubscribed=is_oversubscribed
@@ -79,9 +76,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredRepetition(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A record of one repetition of a cell. `table` is the index of the cell's table in the plan.
-    `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
-    from 0. `at` is how many seconds of the time had passed, also in a run with a time budget."""
+    """A repetition of a cell. `table` is the index of the cell's table in the plan. `round` is the
+    number of the repetition, from 0, in a run that repeats its plan. `at` is the seconds measured
+    so far, there and in a run with a time budget."""
 
     table: int
     cell: CellResult
@@ -90,8 +87,6 @@ class MeasuredRepetition(
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
-    """A record that these doubtful cells are measured once more."""
-
     cells: tuple[CellAt, ...]
 
 
@@ -108,21 +103,15 @@ class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
 
 
 class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
-    """A record that the loss of a rank ended the run."""
-
     rank: LostRank
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """A record that an interrupted run was resumed, with the time and the command."""
-
     started: Time
     command: tuple[Argument, ...]
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
-    """A record that the run ended, with the time and the inventory of the machine at the end."""
-
     finished: Time
     after: Inventory | None = None
 
@@ -137,8 +126,7 @@ _decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
 
 
 class Journal:
-    """Appends records to the journal of a run. The file is locked against other processes. The
-    kernel releases the lock when this process ends. Raises ResultsError with the path."""
+    """Appends records to a journal, which it keeps locked. Raises ResultsError with the path."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -148,8 +136,7 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
-        """Creates the journal with its first record, in one step. Raises ResultsError if the
-        journal exists."""
+        """Creates the journal with its first record at once. Raises ResultsError if it exists."""
         partial = path.with_name(path.name + ".partial")
         if path.exists():
             raise ResultsError(f"cannot write {path}: File exists")
@@ -170,9 +157,9 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
-        """Reopens a journal after its last whole record and truncates the rest. `take` gets an
-        iterator over the records. Its result is returned with the journal. Raises InputError if
-        there is no journal, and DeviceBusy while another process holds the lock."""
+        """Reopens a journal after its last whole record, truncates the rest, and returns it with
+        what `take` returns for the records. Raises InputError without a journal, and DeviceBusy
+        while another process holds the lock."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -211,13 +198,12 @@ class Journal:
 
 
 def line_of(record: Record) -> tuple[bytes, bytes]:
-    """Returns a line and its end, apart because a large cluster's line is not copied for it."""
+    """Returns a line and its end as two, because a large cluster's line is not copied for it."""
     return escaped(_encoder.encode(record)), b"\n"
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Locks the file. Raises DeviceBusy if another process holds the lock. On file systems without
-    locks, the file stays unlocked."""
+    """Locks the file if its file system can. Raises DeviceBusy if another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -229,7 +215,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Syncs the folder, so that a new file's name survives a power cut."""
+    """So that a new file's name survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -239,7 +225,7 @@ def _sync_folder(folder: Path) -> None:
 
 def read_records(data: bytes) -> tuple[Record, ...]:
     """Returns the records up to the last whole line. Raises InputError if there is no whole line,
-    or if a whole line is not a record or does not fit the plan."""
+    or if one is not a record or does not fit the plan."""
     return tuple(records_of(data))
 
 
@@ -249,8 +235,7 @@ def records_of(data: bytes) -> Iterator[Record]:
 
 
 class _WholeLines:
-    """The whole lines of a journal. A last line that was cut off is left out. `end` is the offset
-    in bytes after the lines read so far."""
+    """A journal's whole lines. `end` is the offset in bytes after those read so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -265,7 +250,6 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
-    """Yields the records of whole lines, one by one. Raises the same errors as `read_records`."""
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
@@ -288,7 +272,6 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
 
 
 def _check(fitting: Fitting, record: Record) -> None:
-    """Raises InputError if a record after the first contradicts the records before it."""
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
     if isinstance(record, MeasuredRepetition):
@@ -306,14 +289,12 @@ def opening(records: Sequence[Record]) -> Opened:
 
 
 def read_opening(folder: Path) -> Opened:
-    """Returns the first record of the journal in this folder. Raises OSError without a journal, and
-    InputError if the journal does not start with a run's plan."""
+    """Returns a journal's first record. Raises OSError without it, InputError if it is no plan."""
     with (folder / JOURNAL_FILE).open("rb") as file:
         return opening(read_records(file.readline()))
 
 
 def repetitions_of(records: Sequence[Record]) -> Repetitions:
-    """Returns the repetitions that these records describe, and which repetitions remain."""
     repetitions = opening(records).repetitions()
     for record in records:
         follow(repetitions, record)
@@ -321,7 +302,6 @@ def repetitions_of(records: Sequence[Record]) -> Repetitions:
 
 
 def follow(repetitions: Repetitions, record: Record) -> None:
-    """Updates the repetitions with one more record."""
     if isinstance(record, MeasuredRepetition):
         repetitions.add(record.table, record.cell, record.at)
     elif isinstance(record, Again):
@@ -329,16 +309,13 @@ def follow(repetitions: Repetitions, record: Record) -> None:
 
 
 class MeasuredCells(Protocol):
-    """The measured cells of a plan, by table."""
-
     def cells(self, table: int) -> list[CellResult]:
         """Returns the measured cells of this table, in the plan's order."""
 
 
 def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe. `repetitions` are the repetitions in the records,
-    if already known. A table without cells keeps the reason from the plan. Cells that were not
-    measured are absent."""
+    """Builds the run that the records describe; `repetitions` are theirs, if already known. A table
+    without cells keeps the reason from the plan. Cells that were not measured are absent."""
     opened = opening(records)
     repetitions = repetitions or repetitions_of(records)
     measured = [repetitions.cells(number) for number in range(len(opened.plan))]
@@ -364,8 +341,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns the result of a table. Its reason is the plan's reason. Without a plan's reason, it
-    is the common reason of all cells that did not pass."""
+    """Returns a result with the plan's reason, or with that of all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -43,9 +43,6 @@ _DOCUMENTS = {
 
 
 class _Head(msgspec.Struct):
-    """The schema name of a document, which can be read even if this version does not know the
-    schema."""
-
     schema: str = ""
 
 
@@ -62,8 +59,7 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def lies_near(path: Path) -> str:
-    """Returns `; PATH also has what was measured` for a journal in the same folder, or "" without a
-    journal."""
+    """Returns `; PATH also has what was measured` if there is a journal in the same folder."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 
@@ -103,7 +99,6 @@ def _kind(head: bytes) -> str:
 
 
 def _is_json(head: bytes) -> bool:
-    """Whether a file that begins so is JSON: a list, of which the end is not here, or a value."""
     if head.lstrip().startswith(b"["):
         return True
     try:

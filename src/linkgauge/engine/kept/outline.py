@@ -1,5 +1,4 @@
-"""Reads of a run where it was measured, and whether anything was. This is enough to choose one run
-of many."""
+"""Reads where a run was measured, and whether anything was: enough to choose one run of many."""
 
 from __future__ import annotations
 
@@ -36,14 +35,11 @@ class _ResultOnly(msgspec.Struct, frozen=True):
 
 
 class _RecordOnly(msgspec.Struct, frozen=True):
-    """A line of a journal."""
-
     cell: _CellOnly = _CellOnly()
 
 
 class RunOutline(msgspec.Struct, frozen=True):
-    """The machine of a run and how its cells ended, as run.json or a journal states it. Other
-    documents that a folder of a run may hold state less."""
+    """The machine of a run and how its cells ended. Documents of other kinds may state less."""
 
     simulated: bool = False
     machine: _MachineOnly | None = None
@@ -53,7 +49,7 @@ class RunOutline(msgspec.Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether the run was measured on this machine, not on another one."""
+        """Whether the run was measured on this machine, and not simulated."""
         here = self.machine is None or self.machine.host.hostname == this_host()
         return here and not self.is_simulated
 
@@ -63,8 +59,7 @@ class RunOutline(msgspec.Struct, frozen=True):
 
     @property
     def is_measured(self) -> bool:
-        """Whether the run says anything of the machine: a cell passed or failed. A run of which all
-        was skipped does not."""
+        """Whether a cell passed or failed: a run of skipped cells says nothing of the machine."""
         results = self.results
         return results is None or any(c.status != "skip" for one in results for c in one.cells)
 
@@ -78,7 +73,6 @@ class RunOutline(msgspec.Struct, frozen=True):
 
 
 def outline_of(file: Path) -> RunOutline | None:
-    """Returns the outline of a run's file, or None if the file cannot be read."""
     try:
         with file.open("rb") as content:
             if file.suffix != ".jsonl":
@@ -90,8 +84,7 @@ def outline_of(file: Path) -> RunOutline | None:
 
 
 def _cells_in(lines: Iterable[bytes]) -> Iterator[_CellOnly]:
-    """Yields the cells of a journal up to the first that was measured. A line that was cut off ends
-    the journal."""
+    """Yields a journal's cells up to the first that was measured, or to a line that was cut off."""
     decoder = msgspec.json.Decoder(_RecordOnly)
     for line in lines:
         try:

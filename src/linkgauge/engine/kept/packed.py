@@ -1,5 +1,4 @@
-"""samples.bin: every raw sample of a run, and the summaries of its parts and ranks, as packed
-numbers."""
+"""samples.bin: all raw samples of a run and the summaries of parts and ranks, as packed numbers."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ _SURE = 8
 
 
 class PackedRun:
-    """The content of samples.bin for a run, in pieces, because that of a large cluster takes much
-    memory. `file` describes the pieces once all were taken."""
+    """The content of samples.bin in pieces, because that of a large cluster takes much memory.
+    `file` describes the pieces once all were taken."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -70,7 +69,7 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
 
 
 def _bytes_follow(count: int) -> bytes:
-    """Returns the head of a value of so many bytes: bin 8, bin 16 or bin 32 of MessagePack."""
+    """Returns the head of a value of so many bytes: MessagePack's bin 8, bin 16 or bin 32."""
     size = next(size for size in (1, 2, 4) if count < 1 << 8 * size)
     return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
@@ -93,7 +92,6 @@ class PackedSeries:
         self._values, self._at = whole.values, 0
 
     def samples(self) -> tuple[float, ...]:
-        """Returns the samples of the next series."""
         (length,) = next(self._lengths, (None,))
         if length is None or self._at + 8 * length > len(self._values):
             raise self._damaged("it has too few samples")
@@ -104,7 +102,6 @@ class PackedSeries:
         return found
 
     def summary(self) -> Summary | None:
-        """Returns the summary of the next part or rank."""
         row = next(self._rows, None)
         if row is None:
             raise self._damaged("it has too few summaries")

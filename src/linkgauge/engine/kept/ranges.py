@@ -21,8 +21,8 @@ def with_todays_ranges(run: Run) -> Run:
 
 
 def with_ranges_of(run: Run) -> Run:
-    """Returns the run with the ranges that its samples, its repetitions and earlier runs show. A
-    figure of a file that records no repetitions keeps its range."""
+    """Returns the run with ranges from its samples, its repetitions and earlier runs. A figure of a
+    file that records no repetitions keeps its range."""
     equivalent, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
     for some in equivalent.values():

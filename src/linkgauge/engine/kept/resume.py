@@ -1,5 +1,4 @@
-"""Resumes a run of one process that was interrupted. The machine and the options must be the same
-as before."""
+"""Resumes an interrupted run of one process, on the same machine and with the same options."""
 
 from __future__ import annotations
 
@@ -32,9 +31,8 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures the cells that the run in this folder still lacks. The options `given` must equal
-    the run's options. Raises InputError if the options or the machine differ, and for a run of
-    several ranks. Raises DeviceBusy if another run measures a device."""
+    """Measures the cells that a run lacks. Raises InputError if the options `given` or the machine
+    differ or if it has several ranks, DeviceBusy if another run measures a device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened
@@ -70,14 +68,11 @@ def go_on(
 
 
 def of_ranks(folder: Path) -> str:
-    """Says that a run of several ranks is not resumed, and what to do instead."""
     shown = f"`linkgauge show {quote(str(folder))}` shows what it measured"
     return f"--resume works with one process only: start a new run of all ranks; {shown}"
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:
-    """Raises InputError if the description of the simulated machine has changed since the run
-    began."""
     from linkgauge.backends.sim.description import load
 
     if simulation is None or load(machine)[1] != simulation.description:
@@ -88,8 +83,7 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine) -> dict[str, str]:
-    """Returns the properties of a machine that figures depend on, by name. Readings that change by
-    themselves, such as free memory, are left out."""
+    """Returns the properties that figures depend on, by name, without readings like free memory."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -106,8 +100,7 @@ def fingerprint(machine: Machine) -> dict[str, str]:
 
 
 def check_same_machine(then: Machine, now: Machine) -> None:
-    """Raises InputError if this machine differs from the run's machine. The message names the first
-    property that differs."""
+    """Raises InputError with the first property in which this machine differs from the run's."""
     was, present = fingerprint(then), fingerprint(now)
     for name in dict.fromkeys((*was, *present)):
         before, after = (prints.get(name) or "absent" for prints in (was, present))
@@ -119,7 +112,7 @@ def check_same_machine(then: Machine, now: Machine) -> None:
 
 
 def check_same_options(then: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Raises InputError for the first given option that differs from the run's option."""
+    """Raises InputError for the first given option that differs from the run's."""
     for name, value in given.items():
         if then.get(name) != value:
             own = f"{name} {then[name]}".strip() if name in then else f"no {name}"

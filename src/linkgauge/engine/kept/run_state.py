@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class RunState(Protocol):
-    """The state of a run so far. `is_complete` says whether the run has ended."""
-
     opened: Opened
 
     @property
@@ -38,8 +36,7 @@ class RunState(Protocol):
 
 
 class PreciseRun:
-    """The state of a run that measures until its figures are precise. It keeps all records, and the
-    repetitions as `repetitions`."""
+    """The state of a run that measures until its figures are precise."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -50,13 +47,11 @@ class PreciseRun:
 
     @property
     def at(self) -> float:
-        """The seconds of measuring so far, in a run with a time budget."""
         return self.repetitions.at
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until no repetition begins any more, if the user gave a time budget. None
-        without one, and on a simulated machine."""
+        """The seconds left of a budget that the user gave; None without one and if simulated."""
         budget = self.opened.budget
         if budget is None or not budget.order or self.opened.settings.simulation is not None:
             return None
@@ -77,8 +72,7 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Returns the state of a run after these records. Raises InputError if the first record is not
-    a run's plan."""
+    """Returns the state after these records. Raises InputError if the first is no run's plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

@@ -52,13 +52,11 @@ DEPTH = 3
 
 
 def is_run(path: Path) -> bool:
-    """Whether the path is the file or the folder of a single run."""
     return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """Returns the folders below `path` that hold a run, sorted by name. A file with a name in
-    `also` counts as a run."""
+    """Returns the folders below `path` with a run or a file of a name in `also`, sorted by name."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -69,8 +67,7 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
 
 
 def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
-    """Yields the runs in these folders with their paths. Skips each run that is damaged or was
-    measured under a profiler, and calls `say` with a message about it."""
+    """Yields runs with their paths. Skips damaged and profiled ones, and calls `say` about each."""
     for path in folders:
         try:
             run = read_run(path)
@@ -84,13 +81,13 @@ def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
 
 
 def in_order(folders: Iterable[Path]) -> list[Path]:
-    """Returns the folders of runs by the time at which the runs began, the latest first."""
+    """Returns the folders of runs, the latest first."""
     return sorted(folders, key=_began, reverse=True)
 
 
 class _Latest(NamedTuple):
-    """The latest runs of some: `own` is of this machine, `other` is of another one, and `empty` is
-    of this machine, later than `own`, and measured nothing."""
+    """The latest runs: `own` is of this machine, `other` is of another one, and `empty` is of this
+    machine, later than `own`, and measured nothing."""
 
     own: Path | None
     other: Path | None
@@ -98,8 +95,7 @@ class _Latest(NamedTuple):
 
 
 def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
-    """Returns the latest of these runs. One that cannot be read counts as this machine's, because
-    whoever asks for it is told why."""
+    """An unreadable run counts as this machine's, because whoever asks for it is told why."""
     other: Path | None = None
     empty: Path | None = None
     for folder in in_order(folders):
@@ -114,9 +110,8 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """Returns the folder of the latest run with this label or with any. A run of another machine,
-    or one that measured nothing, is returned only if there is no other. Raises InputError if there
-    is no run."""
+    """Returns the latest run's folder, with this label or any. A run of another machine, or one
+    that measured nothing, counts only if there is no other. Raises InputError if there is none."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
@@ -132,15 +127,13 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
 
 
 def _document_of(folder: Path, also: Iterable[str]) -> Path:
-    """Returns the file that makes a folder one of a run. Files with a name in `also` do, too."""
     path = run_file(folder)
     others = (folder / name for name in also) if not path.exists() else ()
     return next((other for other in others if other.exists()), path)
 
 
 def none_in(folder: Path) -> InputError:
-    """Returns the error for a folder without runs. If the folder holds a comparison, the error says
-    so."""
+    """Returns the error for a folder without runs, which may hold a comparison instead."""
     if (folder / VARY_FILE).exists():
         return InputError(
             f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
@@ -150,16 +143,13 @@ def none_in(folder: Path) -> InputError:
 
 
 def _began(folder: Path) -> tuple[str, int]:
-    """Returns a key that sorts runs by start time. Runs of the same second are sorted by their
-    number."""
     moment, _, number = folder.name.partition("-")
     return moment, int(number) if number.isdecimal() else 1
 
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
-    """Returns the folder of the latest run of this machine. Calls `say` with a message if a later
-    one measured nothing. Raises InputError if there is none; the message then suggests `linkgauge
-    COMMAND` with a run that there is."""
+    """Returns the latest run of this machine. Calls `say` if a later one measured nothing. Raises
+    InputError without one, and suggests `linkgauge COMMAND` with a run that there is."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:
@@ -180,10 +170,8 @@ def find_run(
     also: Iterable[str] = (),
     say: _Say = lambda _: None,
 ) -> Path:
-    """Returns the run that the user named by a path or a label. A label stands for its latest run.
-    Without a name, returns the latest run of this machine, and calls `say` with a message if a
-    later one measured nothing. Files with a name in `also` count as runs. Raises InputError if
-    there is no run."""
+    """Returns the run at a path, the latest run with a label or, without either, `own_run`. Files
+    with a name in `also` count as runs. Raises InputError if there is no run."""
     if asked is None:
         return own_run(below, command, say)
     if asked.exists():
@@ -194,15 +182,13 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """Returns the run that the user named. If this is a folder of runs, returns the latest of
-    them."""
+    """Returns the run that the user named or, of a folder of runs, the latest."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
 
 def run_named(text: str) -> Path | None:
-    """Returns the path of the run that a text names by its folder, its file or its label, or None
-    if the text names no run. A file in JSON may be no run."""
+    """Returns the run that a text names by folder, file or label, or None. JSON may be no run."""
     path = Path(text)
     may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:
@@ -212,14 +198,12 @@ def run_named(text: str) -> Path | None:
 
 
 def place_of_run(file: Path) -> Path:
-    """Returns the path by which people name the run in a file: its folder, or the file itself if it
-    is no file of a run's folder."""
+    """Returns the path by which people name a file's run: a run's folder, or else the file."""
     return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 
 def run_file(path: Path) -> Path:
-    """Returns the file that holds a run: run.json in its folder or, if the run was interrupted, the
-    journal."""
+    """Returns a run's file: run.json or, if the run was interrupted, the journal."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE
@@ -227,8 +211,7 @@ def run_file(path: Path) -> Path:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run from a run.json, a journal.jsonl, a folder with one of them, or an archive of
-    `linkgauge pack`. Raises InputError if the run cannot be read."""
+    """Reads a run's file, its folder, or an archive of `linkgauge pack`. Raises InputError."""
     if path.name.endswith(PACKED):
         content, beside = _packed(path)
         return run_of(content, path, beside)
@@ -257,14 +240,10 @@ def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -
 
 
 class _Outline(StoredRun, frozen=True, kw_only=True):
-    """A run whose results are still raw JSON."""
-
     results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
 
 
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
-    """Decodes the results one after another. Equal values of several cells are kept in memory
-    once."""
     hook = decode_hook()
     if f'"{SCHEMA}"'.encode() not in data[:_HEAD]:  # each word is a pass over all of the file
         data = in_todays_words(data)
@@ -305,8 +284,6 @@ def _read(result: Result, once: Once) -> Result:
 
 
 def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
-    """Returns the run.json of an archive. Also returns the content of all files in the run's
-    folder, by name."""
     from linkgauge.machine.captures.archive import read_files
 
     files = read_files(path, "give what `linkgauge pack` wrote")
@@ -319,8 +296,7 @@ def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
-    """Reads a document of this schema. Returns None if the file is not such a document. Raises
-    InputError if the document is damaged."""
+    """Reads a document of this schema; None for another file. Raises InputError if damaged."""
     try:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):

@@ -45,8 +45,8 @@ MOST_REASONS = 32
 
 
 class SoakState:
-    """The state of a repeated run. `at` is the number of seconds measured so far. `round` is the
-    number of the current round, from 0. `passed` is the number of cells in earlier rounds."""
+    """The state of a repeated run: the seconds measured so far (`at`), the number of this round
+    from 0 (`round`), and the number of cells in earlier rounds (`passed`)."""
 
     def __init__(self, opened: Opened) -> None:
         soak = opened.settings.soak
@@ -75,8 +75,7 @@ class SoakState:
         self._more = 0
 
     def _all(self) -> dict[tuple[int, Place], None]:
-        """Returns the cells of a round. Cells that the plan skips belong only to the first
-        round."""
+        """Returns a round's cells. Those that the plan skips belong only to the first round."""
         return {
             (number, cell.place): None
             for number, table in enumerate(self.opened.plan)
@@ -93,14 +92,12 @@ class SoakState:
         return self.stopped is not None
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this round has not measured yet."""
         return tuple(
             tuple(cell for cell in table.cells if (number, cell.place) in self._due)
             for number, table in enumerate(self.opened.plan)
         )
 
     def count_left(self) -> int:
-        """Returns an estimate of the number of repetitions still to come."""
         done = sum(cell.repetitions for cells in self._cells for cell in cells.values())
         if not done or not self.at:
             return self._count
@@ -168,12 +165,10 @@ class SoakState:
         return Moment(round(self.at, 3), text, self.round + 1)
 
     def run(self) -> Run:
-        """Returns the run that the records so far describe."""
         return replace(assemble(self._control, self._merged()), soak=self._soak())
 
     def _merged(self) -> MergedCells:
-        """Returns the measured cells of each table, with the samples of the kept repetitions.
-        Similar cells are merged together, because they share their variance."""
+        """Merges equivalent cells together, because they share their variance."""
         equivalent: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:
@@ -214,8 +209,6 @@ class SoakState:
 
 
 class MergedCells:
-    """Holds the merged cells of each table."""
-
     def __init__(self, found: list[list[CellResult]]) -> None:
         self._found = found
 
@@ -224,8 +217,8 @@ class MergedCells:
 
 
 class _RepeatedCell:
-    """One cell over the rounds so far. `kept` has every n-th repetition, with a growing n, so that
-    memory stays small. It also has the first repetition that did not pass."""
+    """A cell over the rounds so far. `kept` has every n-th repetition, with a growing n so that
+    memory stays small, and the first repetition that failed."""
 
     def __init__(self, table: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(table, cell)
@@ -320,8 +313,6 @@ class _RepeatedCell:
 
 
 class _Device:
-    """The readings of an accelerator over the rounds so far."""
-
     def __init__(self) -> None:
         self._repetitions = 0
         self._hottest: list[float | None] = [None] * SLICES
@@ -357,7 +348,6 @@ class _Device:
 
 
 def _take(found: list[float | None], place: int, value: float | None, *, most: bool) -> None:
-    """Sets the value at this index if the new value is higher (with `most`) or lower (without)."""
     known = found[place]
     if value is not None:
         found[place] = value if known is None else (max if most else min)(known, value)

@@ -1,5 +1,4 @@
-"""run.json as it is stored. Samples are in samples.bin. A field that most cells of a result share
-is written once. Each cell has a line of its own."""
+"""run.json as stored: samples are in samples.bin, shared fields come once, a cell takes a line."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ _OF_TEXTS = ("row", "column", "transfers", "repetitions", "interval", "readings"
 
 
 def share_texts(run: Run) -> Run:
-    """Returns the run as it is stored. The texts of expectations are moved from the cells to their
-    results."""
+    """Moves the texts of expectations from the cells to their results, as a run is stored."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
@@ -71,8 +69,7 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """Returns the result with its shared texts copied back into each cell. Raises InputError if a
-    text is missing."""
+    """Copies a result's shared texts back into its cells. Raises InputError if one is missing."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:
@@ -86,7 +83,6 @@ def spread_texts(result: Result) -> Result:
 
 
 def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
-    """Returns the result with each expectation changed. Equal expectations are changed once."""
     changed: dict[Expected, Expected] = {}
     for cell in result.cells:
         if cell.expected is not None and cell.expected not in changed:
@@ -122,7 +118,6 @@ because its quotes are escaped. A figure that was `unsure` is judged anew."""
 
 
 def in_todays_words(data: bytes) -> bytes:
-    """Returns the content of a file with today's words."""
     for earlier, today in _EARLIER:
         data = data.replace(earlier, today)
     return data
@@ -187,8 +182,8 @@ _BLANK: tuple[object, ...] = (None, ())
 
 def stored(run: Run, samples: PackedRun, with_words: Callable[[Result], Result]) -> Iterator[bytes]:
     """Yields the text of run.json in pieces. All of `samples` must have been taken before, because
-    the text has their checksum. `with_words` returns a result whose notes are also sentences. It is
-    called result by result, as a large cluster's cells take much memory."""
+    the text has their checksum. `with_words` adds the sentences of notes, result by result, as a
+    large cluster's cells take much memory."""
     known = _fields_of(run) | {"samples": samples.file}
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
@@ -203,13 +198,10 @@ def stored(run: Run, samples: PackedRun, with_words: Callable[[Result], Result])
 
 
 def _fields_of(value: Run | Result) -> dict[str, Any]:
-    """Returns the fields of a document that are written, by name."""
     return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
 def _indented(value: memoryview, depth: int) -> Iterator[bytes]:
-    """Yields JSON with one line for each value. A large value is taken apart, because the machine
-    of a large cluster has a hundred megabytes."""
     line = b"\n" + b" " * depth
     if len(value) < _LARGE or bytes(value[:1]) not in (b"{", b"["):
         yield msgspec.json.format(value, indent=1).replace(b"\n", line)
@@ -234,7 +226,6 @@ _LARGE = 1 << 20
 
 
 def _result_pieces(result: Result) -> Iterator[bytes]:
-    """Yields the result as JSON, with one line for each field and each cell."""
     placements, readings = _ValueTable(), _ValueTable()
     columns = dict(_columns(result.cells, placements, readings))
     common = dict(_shared_by_most(columns))
@@ -249,8 +240,6 @@ def _result_pieces(result: Result) -> Iterator[bytes]:
 
 
 class _ValueTable:
-    """A list of different values, and the position of each value."""
-
     def __init__(self) -> None:
         self.values: list[object] = []
         self._places: dict[object, int] = {}
@@ -272,7 +261,6 @@ class _ValueTable:
 def _columns(
     cells: Sequence[CellResult], placements: _ValueTable, readings: _ValueTable
 ) -> Iterator[tuple[str, Sequence[object]]]:
-    """Yields each field that is not blank in all cells, with its stored value in each cell."""
     changes: dict[str, Callable[[Any], object]] = {
         "placement": placements.places,
         "readings": readings.places,
@@ -303,7 +291,6 @@ def _shared_by_most(columns: Mapping[str, Sequence[object]]) -> Iterator[tuple[s
 def _own(
     columns: Mapping[str, Sequence[object]], common: Mapping[str, object]
 ) -> Iterator[dict[str, object]]:
-    """Yields the fields of each cell that are neither blank nor as in most cells."""
     left_out = [(name, (common[name],) if name in common else _BLANK) for name in columns]
     for values in zip(*columns.values(), strict=True):
         fields = zip(left_out, values, strict=True)
@@ -311,15 +298,11 @@ def _own(
 
 
 class _PackedCell(StoredCell, frozen=True, gc=False):
-    """A cell whose samples are in samples.bin."""
-
     placement: tuple[int, ...] = ()
     readings: tuple[int, ...] = ()
 
 
 class _SharedFields(_PackedCell, frozen=True, gc=False):
-    """The fields that most cells of a result have in common."""
-
     row: str = ""
     column: str = ""
     transfers: tuple[Transfer, ...] = ()
@@ -328,16 +311,13 @@ class _SharedFields(_PackedCell, frozen=True, gc=False):
 
 
 class _ResultOutline(StoredResult, frozen=True, kw_only=True):
-    """A result whose cells are still raw JSON."""
-
     cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
     common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
 
 
 class ResultReader:
-    """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit, or if cells share more than `most` values in total. Raises
-    msgspec.DecodeError for broken JSON."""
+    """Reads the results of a run.json in turn, with their samples. Raises InputError if these do
+    not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()
@@ -359,8 +339,6 @@ class ResultReader:
         return by_name(Result, of, cells=tuple(cells), texts=())
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """Returns the fields that the JSON of a cell contains, by name. A field that is absent
-        there has the value that cells share."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)
@@ -387,8 +365,6 @@ class ResultReader:
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
-    """Returns the values of `among` at these positions. Raises InputError if a position has no
-    value."""
     if places and not 0 <= min(places) <= max(places) < len(among):
         raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
     return tuple([among[place] for place in places])

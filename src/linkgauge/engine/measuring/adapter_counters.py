@@ -19,8 +19,7 @@ _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
 
 
 class AdapterCounters:
-    """Says what rose on the machine of one rank while cells were measured. `hosts` are the machines
-    of all ranks, and `nics` the interfaces that transfers name by number."""
+    """Says what rose on one rank's machine while cells were measured. `hosts` are by rank."""
 
     def __init__(self, rank: int, hosts: Sequence[str], nics: Sequence[Interface]) -> None:
         self._rank, self._hosts, self._nics = rank, hosts, nics
@@ -29,7 +28,6 @@ class AdapterCounters:
         self._last: _Taken | None = None
 
     def begin(self, cells: Iterable[Cell]) -> None:
-        """Reads the counters of the interfaces that these cells may use, if they use any."""
         self._began = None
         used = self._used([one for cell in cells for one in cell.transfers])
         if used:
@@ -53,8 +51,7 @@ class AdapterCounters:
         return (*rises(before, after, seconds, self._rank), *(own if connections else ()))
 
     def _used(self, transfers: Sequence[Transfer]) -> tuple[Interface, ...]:
-        """Returns the interfaces that transfers name, else, between hosts, all that are up: a
-        library chooses among them."""
+        """Returns the named interfaces or, between hosts, all that are up: a library chooses."""
         named = [end for one in transfers if one.engine.owner.is_nic for end in nic_ends(one)]
         if named:
             own = {end.nic for end in named if end.rank == self._rank}

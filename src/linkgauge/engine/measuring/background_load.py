@@ -1,10 +1,8 @@
-"""Measures the CPU load of other processes during a run, and which CPUs of a virtual machine are
-near each other.
+"""Measures other processes' CPU load, and which CPUs of a virtual machine are near each other.
 
 The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
-matter. For a short repetition, this span begins before the repetition. Reading all processes takes
-milliseconds. Processes are therefore read only when other processes are busy, and never while a
-sample is timed."""
+matter; for a short repetition, this span begins before it. Reading all processes takes
+milliseconds, so it is done only when others are busy, and never while a sample is timed."""
 
 from __future__ import annotations
 
@@ -44,8 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near the CPUs of a virtual machine are to each other. On hardware the result is
-    empty, because cores do not move."""
+    """Measures how near a virtual machine's CPUs are. Empty on hardware: cores do not move."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
@@ -54,14 +51,12 @@ class Nearness:
 
     @classmethod
     def here(cls) -> Nearness:
-        """Returns a Nearness for the CPUs on which this process may run."""
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
         """Returns the seconds that a message takes one way, for each pair of CPUs, as measured
-        within the last `HOLDS` seconds. Measuring takes about 0.3 ms per pair, and 40 ms where
-        processes share the CPUs. The result is empty without pairs, or if a thread cannot run on
-        one of the CPUs."""
+        within the last `HOLDS` seconds. Takes about 0.3 ms per pair, and 40 ms where processes
+        share the CPUs. Empty without pairs, or if a thread cannot run on one of the CPUs."""
         now = time.monotonic()
         if now - self._last[0] >= HOLDS:
             found = tuple[float, ...]()
@@ -72,8 +67,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Returns pairs of the first CPU with each other CPU. If there are many, at most `PAIRS` others
-    are taken at even distances."""
+    """Pairs the first CPU with each other one, or with `PAIRS` others at even distances."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -94,17 +88,14 @@ _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """CPU time used up to a `moment` (of `time.monotonic`). `all` is for all CPUs together, and
-    `own` for the run's processes."""
-
     moment: float
     all: CpuTime
     own: float
 
 
 class BackgroundLoad:
-    """Measures the CPU time that processes outside the run use. The run's processes are this
-    process, its parent, and the parent's other children."""
+    """Measures the CPU time of processes outside the run. The run's processes are this process, its
+    parent, and the parent's other children."""
 
     def __init__(self) -> None:
         self._nearness = Nearness.here()
@@ -114,17 +105,14 @@ class BackgroundLoad:
         self._busiest: tuple[str, int] | None = None
 
     def begin(self) -> None:
-        """Marks the beginning of a repetition."""
         if (now := self._now()) is not None:
             self._past.append(now)
             if not self._processes:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the repetition began. For a short repetition, the span begins
-        earlier. `by_cpus` says that CPUs carried out the repetition's transfers: how near they are
-        to each other then matters, too. Returns None if the kernel does not report CPU time, or if
-        no repetition began."""
+        """Returns the load since the repetition began, or for longer if it is short; None if the
+        kernel reports none. `by_cpus`, if CPUs carried out transfers, adds their distances."""
         now = self._now()
         if now is None or not self._past:
             return None
@@ -150,7 +138,6 @@ class BackgroundLoad:
         return _At(time.monotonic(), every, family_time(os.getppid()))
 
     def _find(self, moment: float) -> tuple[str, int] | None:
-        """Returns the process outside the run that has lately used the most CPU time."""
         if moment - self._read < SPAN:
             return self._busiest
         before, now = self._processes, process_times()

@@ -1,8 +1,7 @@
 """Cells of a simulated machine that differ only in the names of the parts they use.
 
-A rack has thousands of pairs that nothing distinguishes. Their repetition is simulated `DRAWS`
-times, with different noise, and every pair gets the result of one of these repetitions. Every cell
-of a real machine is measured."""
+A rack has thousands of such pairs. Their repetition is simulated `DRAWS` times with different
+noise, and every pair gets one of these results. Every cell of a real machine is measured."""
 
 from __future__ import annotations
 
@@ -30,17 +29,14 @@ Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of equivalent cells. `named` says where the transfers of `cell` name each
-    memory: the index of the transfer, the index among its three memories, and whether only the
-    place is named."""
+    """A repetition of equivalent cells. `named` says where `cell` names each memory: the index of
+    the transfer, the index among its three memories, and whether only the place is named."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
 
 
 class EquivalentCells:
-    """The repetitions of equivalent cells in this pass over the plan."""
-
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
@@ -50,9 +46,8 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns the results of a repetition. `measure` makes the repetition, unless an equivalent
-        cell already had it. It carries out the transfers in the order in which they are equivalent,
-        so that a resumed run has the same figures."""
+        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in the order
+        in which they are equivalent, so that a resumed run has the same figures."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
@@ -80,8 +75,6 @@ class EquivalentCells:
         return (self._of(cell, found, equivalent.order),)
 
     def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
-        """Returns the result of an equivalent cell, with this cell's names. `order` has the indices
-        of this cell's transfers, in the order of the result."""
         found, named = repeated
         ends = [cell.transfers[number].named for number in order]
 

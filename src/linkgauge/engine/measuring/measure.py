@@ -46,14 +46,11 @@ from .telemetry import sensing
 
 
 class CombinedGroup:
-    """Several groups of copies that run at the same time, each on its own backend. All groups are
-    prepared, their start signals are given one right after another, and each group is awaited.
-    Endless copies of the last group end when the other groups have ended. If all copies are
-    endless, they end after `lasting` seconds.
-
-    `places` has the indices of each group's copies among all copies. `opened` closes all groups,
-    even if closing one fails. Each copy is timed by its own backend. The total time is measured on
-    the host, because the clocks of backends need not agree."""
+    """Groups of copies that run at the same time, each on its own backend. Their start signals are
+    given one right after another. Endless copies of the last group end when the other groups have
+    ended; if all are endless, after `lasting` seconds. `places` has the indices of each group's
+    copies among all. `opened` closes all groups, even if closing one fails. Each backend times its
+    own copies; the total is timed on the host, because clocks of backends need not agree."""
 
     policy = SamplingPolicy()
 
@@ -114,16 +111,14 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Facts that the first repetition of a cell determines for its later repetitions. `sample` has
-    the number of loops, and `definition` says how a total is computed."""
+    """What a cell's first repetition determines for its later ones."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Repeated(NamedTuple):
-    """The results of one repetition, and the facts for later repetitions. The facts are None if no
-    sample was taken."""
+    """The results of a repetition, and facts for later ones; None if no sample was taken."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -138,8 +133,8 @@ def measure_together(
     known: Known | None = None,
 ) -> Repeated:
     """Measures cells in one repetition, all at the same time. `on_phase` is called as each phase
-    begins, and with "measure" after each sample. Errors of a cell are not raised. They become the
-    status and reason of the cell's result. So do all failures of a plug-in's backend."""
+    begins, and with "measure" after each sample. Errors of a cell, also all failures of a plug-in's
+    backend, are not raised: they become its status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
     transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
     hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
@@ -161,9 +156,6 @@ def measure_together(
 
 
 class _Together:
-    """Cells that are measured at the same time. `phase` is the current phase, for messages of
-    errors."""
-
     def __init__(
         self,
         cells: Sequence[Measurement],
@@ -189,8 +181,6 @@ class _Together:
         }
 
     def carry_out(self, pool: BufferPool) -> Repeated:
-        """Measures the cells, and returns their results. The status is `pass`, or `fail` if a byte
-        is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
@@ -245,7 +235,6 @@ class _Together:
             backend.enter(self._numbered, phase, self._repetition.number, self._repetition.taken)
 
     def _notes(self) -> Iterator[Note]:
-        """Yields the notes that belong to every cell of this repetition."""
         if others := len(self._cells) - 1:
             yield Concurrent(others)
         if self._profiler is not None:
@@ -282,8 +271,7 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _policy(self, group: Group) -> SamplingPolicy:
-        """Returns the group's sampling policy. Several samples may follow one start signal only if
-        the figure is that of a single copy."""
+        """Several samples may follow one start signal only if the figure is that of one copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
@@ -298,8 +286,6 @@ class _Together:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _extra(self, group: Group, times: tuple[RankTimes, ...]) -> Extra:
-        """Returns what the group shows in addition to the samples. Values are checked only if
-        anything is verified."""
         problem, wrong = None, None
         if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
             problem = group.mismatch()
@@ -313,7 +299,6 @@ class _Together:
         return Extra(problem, times, wrong, done)
 
     def _iterations(self, group: Group, sample: Sample) -> tuple[RankTimes, ...]:
-        """Returns the times of single iterations of a collective."""
         if not follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return ()
         each = max(sample.seconds / sample.loops, 1e-9)
@@ -322,7 +307,6 @@ class _Together:
         return tuple(RankTimes(*own) for own in enumerate(taken))
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Splits the timings by cell."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []
@@ -334,8 +318,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the seconds of the shortest copy. Endless copies are left out. For a collective,
-        returns the mean time of its ranks."""
+        """Returns the shortest copy's seconds, without endless ones; of a collective, the mean."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

@@ -53,8 +53,8 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a repetition measured in addition to its samples, in the fields of the cell's result
-    that hold it. `problem` is a sentence about wrong values, or None."""
+    """What a repetition measured beside its samples, as fields of the cell's result. `problem` is a
+    sentence about wrong values, or None."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()
@@ -63,9 +63,8 @@ class Extra(msgspec.Struct, frozen=True):
 
 
 class _Compared(NamedTuple):
-    """A copy whose bytes are compared, with its number. `given` is what its source is filled with,
-    and `made` what its destination holds in the end. A transfer in both directions makes something
-    else of both."""
+    """A copy whose bytes are compared. `given` is what its source is filled with, and `made` what
+    its destination holds in the end. A transfer in both directions changes both."""
 
     number: int
     copy: Copy
@@ -82,8 +81,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers. Its methods are the steps of a repetition: allocate, fill, compare
-    and report. `backends` has the backend of each transfer."""
+    """One cell with its buffers, and the steps of a repetition. `backends` has one per transfer."""
 
     def __init__(
         self,
@@ -113,11 +111,10 @@ class Measurement:
 
     @property
     def is_tracked(self) -> bool:
-        """Whether the progress of each transfer must be recorded, because a total is computed."""
+        """Whether each transfer's progress must be recorded, because a total is computed."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
-        """The name that a profiler shows for this cell."""
         return range_name(self.planned, self._size, benchmark)
 
     def figures(
@@ -138,13 +135,11 @@ class Measurement:
         return tuple([headline(*own, each, loops, definition) for each in timings])
 
     def _rate(self, seconds: float, loops: int) -> float:
-        """Returns the steps per second of one transfer of the cell."""
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers for a repetition. They differ from those of the previous repetition,
-        except for copies that only load the machine. Copies that run at the same time have
-        different seeds, unless they share a buffer."""
+        """Borrows buffers other than the last repetition's, except for interfering copies and large
+        pointer chases. Concurrent copies have different seeds, unless they share a buffer."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -158,7 +153,6 @@ class Measurement:
     def _ranks(
         self, work: Collective, pool: BufferPool, seed: int, repetition: int
     ) -> Iterator[Copy]:
-        """Yields a copy for each rank's part of a collective."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
         needed = work.buffer_bytes(whole, len(transfers))
@@ -216,7 +210,6 @@ class Measurement:
             )
 
     def _origins(self, pool: BufferPool, repetition: int) -> dict[Memory, Buffer]:
-        """Returns the shared source buffers of a broadcast, by memory."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
@@ -226,9 +219,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills the source with the pattern, and the destination with bytes that all differ from
-        it. The source of a plain copy that still holds the pattern is left as it is. Does nothing
-        if nothing is verified."""
+        """Fills sources with the pattern, unless a plain copy's still holds it, and destinations
+        with bytes that all differ from it. Does nothing without verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
             if source is not None and not (one.is_plain and pool.is_held(source, given)):
@@ -238,8 +230,7 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what the buffers of plain copies hold after a repetition that found all
-        bytes right."""
+        """Tells the pool what the buffers of plain copies hold, once all bytes were found right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:
@@ -247,7 +238,6 @@ class Measurement:
                 pool.know(destination, one.made)
 
     def _find_compared(self) -> Iterator[_Compared]:
-        """Yields the copies whose bytes are compared after this repetition."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
             arrays, written = self.planned.does.source_arrays, self.staging.written
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
@@ -260,28 +250,22 @@ class Measurement:
                 yield _Compared(number, copy, backend, given, made)
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        """Returns the expected content of the source and of the destination after a one-way
-        transfer."""
         array = self.planned.does.array
         if array is not None and array.computes:
             return Pattern.NUMBERS, RESULTS[array.kind]
         return (self._moved(copy),) * 2
 
     def _moved(self, copy: Copy) -> Pattern:
-        """Returns the pattern of bytes that a one-way copy moves."""
         if touches(copy.transfer):
             return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
         return Pattern.CONSTANT if constant else Pattern.WORDS
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
-        """Whether the transfer moves the pattern that the user chose."""
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
         return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
-        """Yields a sentence for each copy with wrong bytes, with the offset of the first wrong
-        byte."""
         for number, copy, backend, _, made in self._compared:
             source, destination = copy.source, copy.destination
             if (
@@ -307,8 +291,8 @@ class Measurement:
         notes: Sequence[Note],
         extra: Extra,
     ) -> CellResult:
-        """Compares the copied bytes, and returns the cell's result. `timings` are the samples.
-        `last` is the timing of the transfers that wrote the bytes last."""
+        """Compares the copied bytes, and returns the result. `timings` are the samples; `last` is
+        the timing of the transfers that wrote the bytes last."""
         problem = extra.problem
         if self.verifies:
             problem = problem or next(self._mismatches(last), None)
@@ -338,7 +322,6 @@ class Measurement:
 
     @property
     def _has_parts(self) -> bool:
-        """Whether the cell's transfers have figures of their own in addition to the headline."""
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(

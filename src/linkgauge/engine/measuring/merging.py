@@ -1,5 +1,4 @@
-"""Merges the repetitions of a cell into one result: all samples, the headline figure, and the range
-of another run's figure."""
+"""Merges a cell's repetitions: all samples, the headline figure, and the range of another run's."""
 
 from __future__ import annotations
 
@@ -30,10 +29,9 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
-    """Merges the repetitions of each cell. The cells must be similar, because they share their
-    variance. A merged cell may stand for its only repetition. A cell that ended in an error has no
-    figures. Wrong bytes in any repetition fail the cell. A cell that was skipped in a later
-    repetition keeps the figures of the earlier repetitions."""
+    """Merges the repetitions of each of equivalent cells, which share their variance. A merged cell
+    may stand for its only repetition. A cell that ended in an error has no figures. Wrong bytes in
+    any repetition fail the cell. A cell that is skipped later keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
     whole = [
@@ -47,7 +45,6 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
 def _each_once(
     cells: Sequence[CellResult], fields: Callable[[CellResult], dict[str, Any]]
 ) -> list[CellResult]:
-    """Returns the cells with these fields, which equal cells of a simulated machine share."""
     made: dict[Hashable, dict[str, Any]] = {}
     for cell in cells:
         if (shown := _shown(cell)) not in made:
@@ -56,13 +53,11 @@ def _each_once(
 
 
 def _shown(cell: CellResult) -> Hashable:
-    """Identifies what a cell's figures are computed from."""
     return cell.samples_id, id(cell.parts), cell.notes
 
 
 def spent(*repetitions: CellResult) -> float:
-    """Returns the seconds of a cell's time that these repetitions used up. Each repetition counts
-    at least `REPETITION_SECONDS`, because preparing it takes time as well."""
+    """Returns the seconds that repetitions used, at least `REPETITION_SECONDS` each."""
     seconds = sum(repetition.seconds or 0.0 for repetition in repetitions)
     return max(
         seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
@@ -74,16 +69,13 @@ def _gates(cell: CellResult) -> tuple[int, ...]:
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
-    """Returns the repetition with the number of samples after each start signal. In old journals,
-    which do not record it, each sample has its own."""
+    """In old journals, which lack gates, each sample has a start signal of its own."""
     if repetition.repetitions or not repetition.samples:
         return repetition
     return replace(repetition, repetitions=((1,) * len(repetition.samples),))
 
 
 def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
-    """Returns all repetitions of a cell as one, with the samples in order. Cells that share their
-    repetitions share what is in `known`."""
     ended = next((repetition for repetition in repetitions if repetition.status in _UNWHOLE), None)
     whole = [repetition for repetition in repetitions if repetition.status != "skip"]
     if ended is not None or len(repetitions) == 1 or not whole:
@@ -100,8 +92,8 @@ def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
 def with_ranges(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
 ) -> list[CellResult]:
-    """Returns measured similar cells with the ranges that their samples show: those of `merge`.
-    `known` is how much earlier runs of the machine vary."""
+    """Returns equivalent cells with the ranges that their samples show. `known` is how much earlier
+    runs of the machine vary."""
     settings = settings.of(cells[0]) if cells else settings
     found = dict(zip(map(_shown, cells), _estimated(cells, settings, known), strict=True))
     return _each_once(cells, lambda cell: _ranges(cell, *found[_shown(cell)]))
@@ -110,10 +102,9 @@ def with_ranges(
 def _estimated(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
 ) -> Iterable[Sequence[Estimate | None]]:
-    """Returns the estimates for each of similar cells: that for its figure, then those for its
-    parts. Each part is pooled with the same part of the other cells. A simulated machine has no
-    processes that differ. If the user fixed the number of samples, only those cells are repeated
-    that look low, and say nothing of the others."""
+    """Returns each cell's estimates: for its figure, then for its parts, each pooled with the same
+    part of other cells. A simulated machine has no processes that differ. With a fixed number of
+    samples, only cells that look low are repeated, which say nothing of the others."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
@@ -133,8 +124,7 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """Returns the fields of a cell that say where another run's figure lies. If samples fall into
-    two groups, another run may show either, unless one is rare."""
+    """If samples fall into two groups, another run may show either, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))
@@ -177,7 +167,6 @@ _summarized = lru_cache(maxsize=64)(summarize)
 
 
 def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
-    """Returns the fields of a cell that say why no further repetition was made."""
     error = relative_error(cell.summary)
     stopped = _stopped(cell, error, settings)
     missed = stopped in ("max-time", "noise") and settings.precision > 0

@@ -1,5 +1,4 @@
-"""Keeps buffers between cells, because allocating, touching and pinning a buffer costs more than a
-sample."""
+"""Keeps buffers between cells: allocating, touching and pinning them cost more than a sample."""
 
 from __future__ import annotations
 
@@ -30,12 +29,9 @@ on its addresses."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time. When memory is short, frees the buffers that were not
-    used for the longest time.
-
-    `budget` is in bytes of host memory. If a new buffer would exceed it, unused buffers are freed
-    first. With None, buffers are freed only when an allocation fails. The devices' own memory does
-    not count."""
+    """Lends buffers to one cell at a time. `budget` is in bytes of host memory, not of the devices'
+    own: if a new buffer would exceed it, the least recently used idle buffers are freed first. With
+    None, they are freed only when an allocation fails."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -56,7 +52,7 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, repetition: int = 0
     ) -> Buffer:
-        """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses it, nor do
+        """Returns a buffer of exactly `size` bytes, which no other transfer of the cell uses, nor
         the `SETS` - 1 repetitions before and after."""
         key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
@@ -72,17 +68,13 @@ class BufferPool:
         return buffer
 
     def is_held(self, buffer: Buffer, content: Content) -> bool:
-        """Whether a lent buffer had this content when it was lent."""
         return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
-        """Remembers what a lent buffer holds at the end of the repetition, until it is lent
-        again."""
+        """Remembers what a lent buffer holds after the repetition, until it is lent again."""
         self._after[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:
-        """Returns an unused buffer and removes it from the pool, or returns None if there is
-        none."""
         kept = self._idle.get(key)
         if not kept:
             return None
@@ -106,7 +98,6 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """Marks all buffers of a cell that has ended as unused."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -119,8 +110,6 @@ class BufferPool:
             self._free_one(next(iter(self._idle)))
 
     def _trim(self, keep_bytes: int) -> None:
-        """Frees unused buffers of host memory until they take at most `keep_bytes`. Buffers that
-        were not used for the longest time are freed first."""
         for key in tuple(self._idle):
             while self._on_host[key[1]] and key in self._idle:
                 if self._idle_bytes <= keep_bytes:
@@ -146,9 +135,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share. The object is false if there are none.
-
-    `written` are the buffers that a transfer writes. `pattern` is their content in the end."""
+    """The staging buffers that transfers of a cell share; false if there are none. `written` are
+    those that a transfer writes, and `pattern` is their content in the end."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -165,10 +153,9 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. The backend of an accelerator allocates them if
-        possible, because host threads can access its buffers, but not vice versa. `backends` has
-        one backend for each transfer of the cell. Raises Unsupported for transfers that cannot
-        share a buffer."""
+        """Borrows the shared buffers, by memory. An accelerator's backend allocates them if
+        possible, because host threads can access its buffers, but not vice versa. Raises
+        Unsupported for transfers that cannot share a buffer."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -181,16 +168,13 @@ class Staging:
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:
-        """Returns the bytes that the largest transfer of this buffer moves."""
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether a transfer runs until the other transfers end. This is true for host threads that
-        only read or only write a staging buffer."""
+        """Whether host threads only read or only write staging, and so run until the others end."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:
-        """Raises Unsupported if these transfers cannot share their buffers."""
         if any(transfer.both_ways for transfer in self._users):
             why = "'<->' would overwrite the staging buffer that it reads: join two with '&'"
             raise Unsupported(why)
@@ -200,5 +184,4 @@ class Staging:
 
 
 def touches(transfer: Transfer) -> bool:
-    """Whether the transfer begins or ends in a staging buffer."""
     return transfer.source.is_staging or transfer.destination.is_staging

@@ -1,5 +1,4 @@
-"""Takes the samples of one repetition. Warms up, chooses the number of loops and samples, and
-computes the figure of each sample."""
+"""Takes the samples of a repetition: warms up, chooses loops and samples, computes figures."""
 
 from __future__ import annotations
 
@@ -35,12 +34,11 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, or None if they never run at the same
-    time. `amounts` has what each copy moves in all batches. Rates are amounts per second.
-
-    The window lasts from the latest start to the earliest end. For each copy, all that it moves
-    within the window counts: whole batches, and of batches that cross an edge the share of their
-    time that lies within. A copy that stands still during the window does not count as running."""
+    """Returns the rate of each copy while all copies run, in amounts per second, or None if they
+    never run at the same time. `amounts` has what each copy moves in all batches. The window lasts
+    from the latest start to the earliest end. Whole batches within it count, and of batches that
+    cross an edge the share of their time within. A copy that stands still in it does not count as
+    running."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -56,7 +54,6 @@ def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ..
 
 
 def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
-    """Returns the number of batches within the window. Batches that cross an edge count in part."""
     return sum(
         1.0  # also of a batch that is too short for the clock
         if begin <= started and ended <= end
@@ -66,8 +63,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether a copy ends no batch that it began within the window, and is in one that takes much
-    longer than its batches outside of the window."""
+    """Whether no batch of a copy lies in the window, and one across it takes much longer."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -77,23 +73,21 @@ def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
 
 
 def marks_of(loops: int) -> int:
-    """Returns the number of batches that this many loops are divided into."""
     return next(
         batches for batches in range(min(loops, MOST_BATCHES), 0, -1) if loops % batches == 0
     )
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """Returns the smallest suitable number of loops, at least `loops`. It can be divided into
-    batches, and the slowest copy does several batches while the fastest runs. `spread` is the
-    slowest copy's time divided by the fastest copy's."""
+    """Returns the smallest suitable number of loops, at least `loops`: it divides into batches, and
+    the slowest copy does several while the fastest runs. `spread` is the slowest copy's time
+    divided by the fastest copy's."""
     wanted = max(loops, math.ceil(BATCHES_TOGETHER * spread))
     return wanted if wanted <= MOST_BATCHES else math.ceil(wanted / MOST_BATCHES) * MOST_BATCHES
 
 
 class TrackedGroup:
-    """A group of copies whose progress is recorded. Each sample is divided into batches, and the
-    times of their ends are the progress."""
+    """Copies whose progress is recorded: the times at which the batches of a sample end."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -104,7 +98,6 @@ class TrackedGroup:
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that can be divided into batches."""
         most = self._group.most_loops
         return most if most <= MOST_BATCHES else most // MOST_BATCHES * MOST_BATCHES
 
@@ -114,10 +107,9 @@ class TrackedGroup:
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
-    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has the bytes of each
-    transfer in all loops. In a sustained total, all rates are over the window in which all
-    transfers run, or over the span if this sample has no such window. Otherwise each rate is over
-    the transfer's own time."""
+    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each one's bytes in
+    all loops. In a sustained total, rates are over the window in which all transfers run, or over
+    the span without one. Otherwise each is over the transfer's own time."""
     if definition == "sustained":
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))
@@ -126,8 +118,8 @@ def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -
 def headline(
     cell: Cell, counted: Sequence[int], timing: Timing, loops: int, definition: Definition | None
 ) -> float:
-    """Returns the bandwidth of one sample in bytes/s. `counted` has the bytes of one loop of each
-    transfer (`Cell.counted`). `definition` says how a total is computed (`definition_of`)."""
+    """Returns the bandwidth of a sample in bytes/s. `counted` has each transfer's bytes in one loop
+    (`Cell.counted`). `definition` says how a total is computed (`definition_of`)."""
     moved = [each * loops for each in counted]
     if definition in ("serial", "span"):
         return sum(moved) / timing.span
@@ -136,8 +128,7 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """Returns how a total is computed from these timings, or None if the report is not a total. All
-    samples of a cell use the same definition."""
+    """Returns how all samples of a cell compute its total, or None if it reports no total."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:
@@ -164,10 +155,9 @@ now: deadlines rest on it."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of the samples of a repetition. `loops` is the number of loops of a sample, and
-    `seconds` about how long it takes. Up to `batches` samples follow one start signal. A repetition
-    has up to `most` samples. `rehearsed` means that the first sample of a repetition does not
-    count. `steady` is the same as in `SamplingPolicy`."""
+    """The shape of a repetition's samples: `loops` that take about `seconds`, up to `batches`
+    samples after one start signal, and up to `most` in all. With `rehearsed`, the first one does
+    not count. `steady` is the same as in `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0
@@ -178,10 +168,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """The samples of a repetition. `timings` has the timing of each sample, and `loops` is the
-    number of loops of a sample. `gates` has the number of samples after each start signal.
-    `seconds` is the time that the repetition took. `cpu_seconds` is the CPU time of this process,
-    if known."""
+    """A repetition's samples, and how many followed each start signal (`gates`). `seconds` is the
+    time that they took, `cpu_seconds` this process's CPU time, if known."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -191,15 +179,13 @@ class TakenSamples(msgspec.Struct, frozen=True):
 
 
 def run_once(group: Group, loops: int) -> Timing:
-    """Takes one sample: prepares the group, gives its start signal and waits for its end."""
     group.arm(loops)
     group.open()
     return group.wait()
 
 
 def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
-    """Returns `batches` samples after one start signal. Only the first copy is timed batch by
-    batch. The times of other copies are divided evenly."""
+    """Times only the first copy batch by batch. Other copies' times are divided evenly."""
     if batches == 1:
         return [run_once(group, loops)]
     group.arm(loops, batches)
@@ -224,9 +210,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier
-    repetition, which is returned unchanged. The number of loops is that of the settings or, without
-    one, as many as the sampling policy needs."""
+    """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`)
+    unchanged, else with the settings' loops, or as many as the sampling policy needs."""
     if known is not None:
         if not known.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
@@ -256,8 +241,8 @@ def warm_up(
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
-    """Returns the number of samples in a repetition. A fixed number of samples is taken in one
-    repetition. A run that repeats its plan takes all of a cell's time in each repetition."""
+    """Returns the number of samples in a repetition. A fixed number is taken in one repetition. A
+    run that repeats its plan takes all of a cell's time in each."""
     if settings.samples is not None:
         return settings.samples
     share = REPETITION_SHARE if settings.soak is None else 1.0
@@ -281,9 +266,9 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes at least one sample of a repetition. Further samples begin only within the cell's time,
-    of which earlier repetitions have used `spent` seconds. `sampled` is called after each start
-    signal. `cpu_clock` returns the CPU time of this process."""
+    """Takes at least one sample. Without a fixed number, further ones begin only within the cell's
+    time, of which earlier repetitions have used `spent` seconds. `sampled` is called after the
+    samples of each start signal. `cpu_clock` returns this process's CPU time."""
     wanted = samples_a_repetition(sample, settings)
     if sample.rehearsed:
         run_once(group, sample.loops)

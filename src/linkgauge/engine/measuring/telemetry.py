@@ -1,8 +1,7 @@
 """Reads the state of accelerators while they are measured: links, clocks and throttling.
 
-A separate thread queries the accelerators' libraries. The measuring thread only starts and stops
-that thread. A simulated machine is queried once and without a thread, because its time is not wall
-time."""
+A thread queries their libraries; the measuring thread only starts and stops it. A simulated machine
+is queried once and without a thread, because its time is not wall time."""
 
 from __future__ import annotations
 
@@ -32,7 +31,6 @@ _N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    """Returns the devices of these transfers that report telemetry, each with its backend."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -43,8 +41,7 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Queries the devices while this block runs. The `readings` of the yielded object are the
-    results. Without `threaded`, queries them only once, at the start."""
+    """Queries the devices while this block runs, or without `threaded` only at its start."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()
@@ -62,8 +59,6 @@ def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
 
 
 class Sensing:
-    """The readings of devices at several moments."""
-
     def __init__(self, devices: TelemetrySources) -> None:
         self._asked: defaultdict[HasTelemetry, list[Memory]] = defaultdict(list)
         for memory, backend in devices.items():
@@ -86,13 +81,11 @@ class Sensing:
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
-        """Returns one summary of the readings of each device, in the order of `devices`."""
         taken = self.taken.copy()  # a slow driver may still add one
         return tuple(_fold(str(device), taken) for device in devices)
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    """Returns a summary of a device's readings."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:
         return Reading(memory=memory, count=0)

@@ -25,17 +25,16 @@ help, as many starts keep the first lead."""
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """The offset of a rank's clock. `ahead` is how many seconds its monotonic clock is ahead of
-    rank 0's clock. `unsure` is the largest error of `ahead`."""
+    """The seconds that a rank's monotonic clock is ahead of rank 0's, and their largest error."""
 
     ahead: float
     unsure: float
 
 
 def compare(links: Links, rank: int) -> Offset:
-    """Returns an estimate of a rank's offset, by Cristian's algorithm. It assumes that the rank
-    read its clock halfway between question and answer. The error is at most half of the time
-    between question and answer (F. Cristian, Probabilistic clock synchronization, 1989)."""
+    """Estimates a rank's offset by Cristian's algorithm (Probabilistic clock synchronization,
+    1989): the rank read its clock halfway between question and answer. The error is at most half of
+    the time between them."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -46,8 +45,7 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """The clock offsets of ranks. Old offsets are measured again. `lead` is how many seconds ahead
-    rank 0 announces a common start."""
+    """Ranks' clock offsets. `lead` is how many seconds ahead rank 0 announces a common start."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -59,14 +57,12 @@ class Clocks:
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
-        """Returns how many seconds each rank's clock is ahead of rank 0's clock. Returns 0 for all
-        ranks if they are on one machine."""
+        """Returns the seconds each rank's clock is ahead of rank 0's; 0 for all on one machine."""
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def started(self, *, late: bool) -> None:
-        """Adapts the lead of the next starts to the last one."""
         if self._kept:
             self._kept -= 1
             return

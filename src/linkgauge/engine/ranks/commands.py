@@ -21,9 +21,8 @@ PROTOCOL = 5
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """The first message of a member. It states who the member is and which CPUs it may use. `token`
-    proves that the member belongs to this launch. `commit` is that of its checkout, if it runs from
-    one."""
+    """The first message of a member: who it is, and which CPUs it may use. `token` proves that it
+    belongs to this launch. `commit` is that of its checkout, if it runs from one."""
 
     rank: int
     host: str
@@ -36,16 +35,14 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 
 class Admitted(msgspec.Struct, frozen=True, tag=True):
-    """Says that rank 0 has admitted the member, and who rank 0 is. The member names rank 0 if it is
-    lost. There is no answer."""
+    """Says that rank 0 has admitted the member, and who rank 0 is. There is no answer."""
 
     first: Rank
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend. With `with_gpu`, also asks it to open its
-    GPU, for a run that measures network interfaces. `hosts` are the names of all ranks' machines.
-    The answer is `Present`."""
+    """Asks the member to open its device of this backend and, with `with_gpu`, its GPU, for a run
+    that measures network interfaces. `hosts` names all ranks' machines. The answer is `Present`."""
 
     backend: str
     settings: Settings
@@ -54,9 +51,8 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The answer to `Open`. `device` is the member's device, and `problem` says why it has none.
-    `nics` are the network interfaces that it measures with. `gpu` is the GPU that it also opened,
-    and `lacks_gpu` says why there is none."""
+    """The answer to `Open`: the member's device, or why it has none (`problem`); the interfaces
+    that it measures with; the GPU that it also opened, or why there is none (`lacks_gpu`)."""
 
     device: Device | None
     problem: str | None = None
@@ -78,20 +74,20 @@ class ReadClock(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a sign of life. The receiver answers `Pong` at once, even during other work. A
-    member also sends a `Ping` if it has heard nothing from rank 0 for too long."""
+    """Asks for `Pong` at once, even during other work, as a sign of life. A member also asks if it
+    has heard nothing from rank 0 for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
-    answer. `waited` is how many seconds a member has waited for CPUs since it began its work."""
+    """A sign of life, without an answer. Rank 0 also sends it without being asked. `waited` is how
+    many seconds a member has waited for CPUs since it began its work."""
 
     waited: float = 0.0
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
     """Ends the run. The members leave, in an orderly way unless a rank was `lost`. There is no
-    answer. The message always keeps the same tag, so that ranks of other versions understand it."""
+    answer. The tag never changes, so that ranks of other versions understand it."""
 
     lost: bool = False
 
@@ -99,7 +95,7 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
     `shared` names memories of devices that several ranks use. `anew` discards what earlier
-    repetitions of these cells determined. The answer is `PartTaken`."""
+    repetitions determined. The answer is `PartTaken`."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -108,25 +104,21 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """What a rank found as it took part. Only the first party has to send results. `rises` is what
-    its machine counted of the network meanwhile."""
+    """What a rank found: results, if it is the first party, and its network's counts."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True):
-    """One rank's contribution to a meeting: a value, or the reason why there is none."""
-
     value: msgspec.Raw
     reason: Reason | None = None
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """The message of a party to rank 0 at a meeting. Rank 0 answers `Met` or `PartyLeft` to all
-    parties. `moved` is the most bytes that a party moves before its next message. With `start`, the
-    answer says when to begin. `late` says that the previous start time had already passed when rank
-    0's answer with it arrived."""
+    """A party's message to rank 0 at a meeting, which answers `Met` or `PartyLeft` to all parties.
+    `moved` is the most bytes that a party moves before its next message. With `start`, the answer
+    says when to begin. `late` says that the previous answer came after its start time."""
 
     said: Said
     moved: int = 0
@@ -135,9 +127,8 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's answer at a meeting. `said` has the values of all ranks, by rank. `at` is the time
-    to start, by rank 0's clock. `ahead` is how many seconds the receiver's clock is ahead of rank
-    0's."""
+    """Rank 0's answer at a meeting: the values of all ranks (`said`), the time to start by rank 0's
+    clock (`at`), and the seconds that the receiver's clock is ahead of it (`ahead`)."""
 
     said: Mapping[int, Said]
     at: float | None = None
@@ -145,8 +136,6 @@ class Met(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartyLeft(msgspec.Struct, frozen=True, tag=True):
-    """A party has left the cell, so the other parties cannot measure the cell."""
-
     why: str
 
 

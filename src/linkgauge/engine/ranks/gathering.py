@@ -1,9 +1,7 @@
-"""Lets the ranks of a launch find each other. Rank 0 listens; the other ranks connect and introduce
-themselves.
+"""Lets the ranks of a launch find each other: rank 0 listens, and the others connect to it.
 
 On one machine, the ranks find each other by the name of a socket and do not need MPI. On several
-machines, MPI sends rank 0's address to the other ranks, unless the launcher gave the address to all
-ranks."""
+machines, MPI sends rank 0's address to the others, unless the launcher gave it to all ranks."""
 
 from __future__ import annotations
 
@@ -60,7 +58,6 @@ less."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    """Returns the seconds within which all ranks must appear. They are at least `limit`."""
     return max(limit or 0.0, JOIN_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow)
 
 
@@ -71,8 +68,6 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 
 
 def _unlike(card: Card) -> str:
-    """Returns how a rank's linkgauge differs from ours. Two checkouts of one version differ in the
-    commit."""
     own, its = __version__, card.version
     if own == its:
         ours = commit(Path(__file__))
@@ -112,7 +107,6 @@ def serve_as_rank(
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
-    """Sends rank 0's address to all ranks by MPI. Returns the address in every rank."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
         heard: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
@@ -120,8 +114,7 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
 
 
 class Gathering:
-    """Gathers all ranks, on rank 0. It has links to the members of all ranks. Rank 0's own member
-    runs in a thread."""
+    """Gathers all ranks, on rank 0, whose own member runs in a thread. `links` reach them all."""
 
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
@@ -158,7 +151,6 @@ class Gathering:
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
-        """Helps to send rank 0's address, and then runs rank 0's own member."""
         with end:
             try:
                 if address is not None:
@@ -170,8 +162,7 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Waits until all ranks have appeared. Raises RankLost for the first rank that does not
-        appear or ends before, and InputError for a rank of another version."""
+        """Raises RankLost for a rank that is missing or ends, InputError for another version."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()
@@ -198,7 +189,6 @@ class Gathering:
                     poller.register(at, select.POLLIN)
 
     def _look_for_missing(self, processes: Processes, seconds: float, *, is_late: bool) -> None:
-        """Raises RankLost for a missing rank if its process has ended or the rank is late."""
         missing = sorted(set(range(self._launch.size)) - set(self._cards))
         if (lost := processes.ended(missing)) is not None:
             self._gone += 1
@@ -208,8 +198,6 @@ class Gathering:
             raise RankLost(lost_rank(missing[0], how, JOINING), "timeout")
 
     def _hear(self, rank: int) -> None:
-        """Reads a message from a rank that has joined, and answers a request for a sign of life.
-        Raises RankLost if the rank has ended."""
         channel = self._channels[rank]
         try:
             said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
@@ -222,8 +210,6 @@ class Gathering:
             channel.send(encode(Pong()))
 
     def _send_away(self) -> None:
-        """Informs the ranks that the run will not take place, so that they do not wait for rank 0.
-        Ranks that connect within the next seconds are informed, too."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
@@ -239,8 +225,6 @@ class Gathering:
             left -= _dismiss(late, deadline)
 
     def _admit(self, channel: Channel) -> int | None:
-        """Reads the introduction of a connecting process and adds it to the ranks. Returns None for
-        a stranger. Raises InputError for a rank that does not fit."""
         try:
             card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
         except (EOFError, OSError, msgspec.DecodeError):
@@ -286,8 +270,7 @@ class Gathering:
         return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
-        """Ends all members. Waits at most `grace` seconds for the member of this process, or
-        only for a moment if the run was broken off."""
+        """Ends all members; waits `grace` s for this process's, or a moment if broken off."""
         deadline = time.monotonic() + grace
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)
@@ -302,8 +285,6 @@ def _send_end(channel: Channel) -> None:
 
 
 def _dismiss(late: Channel, deadline: float) -> bool:
-    """Informs a process that connected late that the run will not take place. Returns whether the
-    process had introduced itself."""
     said = False
     with suppress(EOFError, OSError):
         said = bool(late.receive(deadline, CARD_BYTES))

@@ -1,5 +1,4 @@
-"""Exchanges values between the ranks of a cell. Each rank sends a value, rank 0 gathers the values,
-and all ranks continue with all values."""
+"""Exchanges values between the ranks of a cell: rank 0 gathers them and sends all to all."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ _T = TypeVar("_T")
 
 
 class Meeting:
-    """One rank's side of meetings with the other ranks of a cell. `parties` are these ranks. `meet`
-    sends a value to rank 0 and returns the answer."""
+    """One rank's side of meetings with the ranks of a cell (`parties`), by way of rank 0."""
 
     def __init__(
         self,
@@ -47,11 +45,10 @@ class Meeting:
         start: bool = False,
         late: bool = False,
     ) -> Mapping[int, _T]:
-        """Sends the value `found` to all ranks, and returns the values of all ranks by rank. `kind`
-        is the type of the values. `reason` is the rank's error, if any. If any rank has one, the
-        first error is raised in all ranks. `moved` is the most bytes moved before the next meeting.
-        `start` makes the ranks agree on a starting time. `late` says whether the last start was
-        late. Raises BackendError if another rank has left the cell."""
+        """Sends `found` to all ranks, and returns the values of all, of type `kind`, by rank. If
+        any rank has an error (`reason`), all raise the first one. `moved` is the most bytes moved
+        before the next meeting. With `start`, ranks agree on a starting time; `late` says whether
+        the last start was late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):
@@ -73,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Makes the parties measure their part. Returns the last answer of each party, and the
-        parties that had to stop because another party left. Raises RankLost if a rank is gone."""
+        """Makes the parties measure their part. Returns the last answer of each, and those that had
+        to stop because another one left. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)
@@ -96,7 +93,7 @@ class Meetings:
 
     def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, object] | None:
         """Returns the answer to each rank, or None if a rank is lost while its clock is asked: the
-        others still wait at the meeting, and must be told. Raises RankLost if that ends the run."""
+        others still wait, and must be told. Raises RankLost if that ends the run."""
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))

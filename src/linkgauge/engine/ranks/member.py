@@ -20,15 +20,13 @@ LOST_EXIT = 3
 
 
 def take_part(launch: Launch, limit: float | None) -> int:
-    """Takes part in rank 0's run until the run is over. All ranks must appear within `limit`
-    seconds. Returns the exit code."""
+    """Takes part until the run ends; ranks must appear within `limit` s. Returns the exit code."""
     ignore_ending()  # a terminal or a batch system sends them to all: rank 0 ends the run
 
     def say(error: object) -> None:
         print(f"linkgauge: rank {launch.rank}: {error}", file=sys.stderr, flush=True)
 
     def left(lost: LostRank | None) -> None:
-        """Ends this process at once, after a rank was lost. Names rank 0 if it is that rank."""
         try:
             if lost is not None:
                 say(lost)

@@ -1,17 +1,12 @@
-"""Rank 0's links to the members. They send commands, receive answers, and notice which ranks are
-gone.
+"""Rank 0's links to the members, by which it sends commands and notices which ranks are gone.
 
-While rank 0 waits for an answer, it watches all links and notices the end of any rank. If a rank
-does not answer in time, rank 0 asks for a sign of life. A member gives a sign even during other
-work, so a member that gives none is lost. A sign says how long the member has waited for CPUs: that
-time does not count.
+While rank 0 waits for an answer, it watches all links. If a rank does not answer in time, rank 0
+asks for a sign of life, which a member gives even during other work: one that gives none is lost.
+A sign says how long the member has waited for CPUs: that time does not count.
 
-The members watch rank 0 in the same way. While rank 0 waits for answers, it gives a sign of life to
-a member that asks. Measurements run only while rank 0 waits. At all other times rank 0 gives signs
-without being asked: between two questions, and from a thread while it has other work.
-
-For a rank that is gone, RankLost is raised. `engine/controller.py` records the loss in the journal
-as `Run.lost`, and `report/words/worst.py` shows it."""
+The members watch rank 0 in the same way. Measurements run only while rank 0 waits, and then it
+gives a sign only if asked. At all other times it gives signs unasked: between two questions, and
+from a thread."""
 
 from __future__ import annotations
 
@@ -47,9 +42,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Rank 0's links to all ranks. `ranks` has the ranks by number. `doing` says in words what the
-    run does. `lost` is the rank that ended the run. `goes_on` lets the run continue if another rank
-    than 0 is lost. Questions to a rank in `gone` then fail."""
+    """Rank 0's links to all ranks. `doing` says in words what the run does. `lost` is the rank that
+    ended the run. With `goes_on`, the loss of another rank than 0 does not end it: that rank is
+    then in `gone`, and questions to it fail."""
 
     goes_on = False
 
@@ -81,8 +76,7 @@ class Links:
 
     @property
     def is_over(self) -> bool:
-        """Whether the links can no longer be used. This is so if a rank is lost or a question was
-        broken off."""
+        """Whether no more can be asked: a rank is lost, or a question was broken off."""
         return self._broken_off or self.lost is not None
 
     @property
@@ -90,15 +84,11 @@ class Links:
         return tuple(sorted(self.channels))
 
     def one(self, rank: int, command: Command, kind: type[_A]) -> _A:
-        """Sends a command to one rank and returns its answer."""
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Sends a command to several ranks, which work on it at the same time. Returns their
-        answers.
-
-        Raises RankLost if any rank ends or does not answer. Otherwise, once all have answered,
-        raises the error of the first rank that refused."""
+        """Returns the ranks' answers to a command. Raises RankLost if one ends or does not answer,
+        else, once all have answered, the error of the first that refused."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -114,9 +104,8 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """Sends each rank its own command, and returns the next message of each rank. Ranks that
-        are gone are left out. `moved` is the number of bytes that the commands move. Raises
-        RankLost if the loss of a rank ends the run."""
+        """Sends each rank its own command, and returns the next message of each that is not gone.
+        `moved` is the bytes that the commands move. Raises RankLost if a loss ends the run."""
         with self._speaking:
             try:
                 # The member of this process last: it would keep the others from being asked.
@@ -131,8 +120,7 @@ class Links:
         return dict(sorted(replies.items()))
 
     def show_life(self) -> None:
-        """Starts a thread that regularly sends signs of life to all members while rank 0 waits for
-        no answer."""
+        """Starts a thread that gives members signs of life while rank 0 waits for no answer."""
         threading.Thread(target=self._show_life, daemon=True).start()
 
     def _show_life(self) -> None:
@@ -144,8 +132,7 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Sends a sign of life to all other ranks. Ranks that do not read their messages are left
-        out."""
+        """Gives all other ranks a sign of life, except those that do not read their messages."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -159,7 +146,6 @@ class Links:
                 raise self.gone[rank]
 
     def there(self, ranks: Iterable[int]) -> set[int]:
-        """Returns the ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
     def _send(self, rank: int, command: object) -> None:
@@ -169,9 +155,9 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, ranks: Collection[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """Returns one answer from each rank, within this many seconds. Ranks that are gone are left
-        out. Ranks that wait for a lost rank get some more time, and so do all ranks if one of them
-        waited for CPUs: the others may wait for that one."""
+        """Returns an answer of each rank within so many seconds, without ranks that are gone. Ranks
+        that wait for a lost rank get some more time, and so do all if one of them waited for CPUs:
+        the others may wait for that one."""
         replies: dict[int, Done | Refused | Meet] = {}
         waited: dict[int, float] = {}
         began, limit = time.monotonic(), seconds
@@ -212,8 +198,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares ranks lost that did not answer in time. If some gave no sign of life, only these
-        are lost."""
+        """Declares late ranks lost, or only those without a sign of life if there are any."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"
@@ -221,7 +206,6 @@ class Links:
             self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 
     def _readable(self, seconds: float) -> list[int]:
-        """Returns the ranks whose link has something to read or is closed."""
         unread = [rank for rank, channel in self.channels.items() if channel.has_unread]
         if unread:
             return unread
@@ -230,8 +214,6 @@ class Links:
     def _receive(
         self, rank: int, deadline: float
     ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
-        """Returns a message from a rank. Returns None if the rank is gone and the run continues
-        without it."""
         how: str
         kind: OutcomeKind
         try:
@@ -252,7 +234,6 @@ class Links:
         return None
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
-        """Declares a rank lost. Raises RankLost if that ends the run."""
         lost = RankLost(lost_rank(rank, how, self.doing, self.ranks.get(rank)), kind)
         if not self.goes_on or not rank:
             self.lost = lost
@@ -264,14 +245,12 @@ class Links:
         channel.close(0.0)
 
     def refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
-        """Returns the error for the `reason` that a rank gave for its refusal."""
         if reason.kind in ("set-aside", "interrupted"):
             reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members. The member of this process ends last, because it waits for the
-        others."""
+        """Ends all members, the one of this process last, because it waits for the others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
@@ -279,8 +258,7 @@ class Links:
                     self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
-        """Waits at most this many seconds for the other ranks to end, because a launcher kills them
-        when rank 0 ends."""
+        """Waits for the other ranks to end, because a launcher kills them when rank 0 ends."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
         with suppress(KeyError):  # that of this process has ended

@@ -1,7 +1,4 @@
-"""The loop of a member: it reads commands of rank 0, carries them out, and answers.
-
-A separate thread reads the commands. The member can therefore give signs of life during other work,
-and notice that rank 0 has ended or is silent."""
+"""The loop of a member. A thread reads commands, so that it gives signs of life during work."""
 
 from __future__ import annotations
 
@@ -42,8 +39,8 @@ communication."""
 
 
 class Agent:
-    """Serves rank 0 over a channel. `left` is called if a rank is lost and this process must end.
-    Its argument is the loss of rank 0; it is None if another rank was lost."""
+    """Serves rank 0 over a channel. `left` is called if a rank is lost and this process must end:
+    with the loss of rank 0, or with None for another rank's."""
 
     def __init__(
         self,
@@ -71,15 +68,13 @@ class Agent:
         self._signs = Signs(lambda at: self._send(encode(at)))
 
     def serve(self) -> None:
-        """Serves commands until rank 0 ends the run or is gone."""
         threading.Thread(target=self._read, daemon=True).start()
         with self._made:
             while (command := self._next()) is not None:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Returns the next command. While waiting, keeps communication going that other ranks may
-        depend on."""
+        """Waits for a command, and keeps communication going that other ranks may depend on."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -103,7 +98,6 @@ class Agent:
             self._lose("ended")
 
     def _hear(self, command: Command) -> None:
-        """Answers messages that need an answer at once, and queues all other commands."""
         match command:
             case messages.Ping():
                 self._send(encode(messages.Pong(self._waits.seconds)))
@@ -129,7 +123,6 @@ class Agent:
         self._commands.put(None)
 
     def _heard(self) -> bytes:
-        """Returns the next message of rank 0. Raises TimeoutError if rank 0 is silent."""
         if self._deadlines is None:
             return self._channel.receive()
         self._silence = self._deadlines.of_answer()
@@ -140,7 +133,7 @@ class Agent:
         return self._channel.receive(time.monotonic() + self._silence)
 
     def _ask_for_sign(self) -> None:
-        """Asks rank 0 for a sign of life. Never blocks, because rank 0 may no longer read."""
+        """Never blocks, because rank 0 may no longer read."""
         if self._sending.acquire(blocking=False):
             try:
                 if self._channel.has_room:
@@ -192,7 +185,6 @@ class Agent:
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
-        """Opens a backend for cells of several ranks, with which this rank measures its part."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
         span = kind(command.backend, own, self._launch.rank, command.hosts)
         worker = LocalWorker(command.settings, self._enter)
@@ -206,8 +198,7 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures this rank's part of the cells. The first of all parties returns the results.
-        Other parties return them only if a cell did not pass."""
+        """Returns the results only as the first of all parties, or if a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number
@@ -223,7 +214,7 @@ class Agent:
         return PartTaken(found if is_sent else (), rises)
 
     def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
-        """Sends a value to rank 0, and returns rank 0's answer once all ranks have sent theirs."""
+        """Sends a value to rank 0, and returns its answer once all ranks have sent theirs."""
         self._send(encode(said))
         answer = self._next()
         if answer is None:
@@ -234,7 +225,6 @@ class Agent:
         return answer
 
     def _enter(self, phase: Phase) -> None:
-        """Reports that a phase of a cell begins. Only the first of the cell's ranks does so."""
         if self._leads:
             self._signs.enter(phase)
 

@@ -1,5 +1,4 @@
-"""Opens a session of one process, or of all processes that a launcher (mpiexec, mpirun or srun) has
-started."""
+"""Opens a session of one process, or of all that a launcher (mpiexec, mpirun, srun) has started."""
 
 from __future__ import annotations
 
@@ -17,12 +16,9 @@ from linkgauge.model.errors import InputError
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session like `engine.session.opened`. If the benchmarks are between processes, the
-    session is of all ranks of the launch. Only rank 0 gets the session. Other ranks take part in
-    the run and end with SystemExit.
-
-    Raises InputError if the request does not fit the launch, and RankLost if a rank does not take
-    part."""
+    """Opens a session like `engine.session.opened`. If the benchmarks are between processes, it is
+    of all ranks, but only rank 0 gets it: the others take part and end with SystemExit. Raises
+    InputError if the request does not fit the launch, RankLost if a rank does not take part."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened_alone(request, first) as session:
@@ -40,7 +36,6 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
 
 
 def _check(request: RunRequest) -> None:
-    """Raises InputError for requests that several ranks cannot carry out."""
     for name in request.what.of_one_process[:1]:
         raise InputError(f"{name} uses one process: run it without a launcher")
     if request.settings.soak is not None:

@@ -1,5 +1,4 @@
-"""Finds the copies between ranks that only NCCL can carry out, because an engine does not reach
-another machine's memory. Also creates the tokens by which ranks form communicators."""
+"""Finds copies between ranks that only NCCL can carry out, and creates its groups' tokens."""
 
 from __future__ import annotations
 
@@ -24,16 +23,14 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Creates the tokens with which groups of ranks form communicators. The first rank of a group
-    creates its token, once per run."""
+    """Tokens for communicators. The first rank of a group creates the group's, once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the tokens of the groups whose first rank is this rank. The key is the group as
-        text."""
+        """Returns the tokens of groups of which this rank is the first, by group as text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -46,9 +43,8 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows of copies between machines. Keys are the indices of copies. `separate`
-    says why the rank's engine does not reach both memories. `refused` says why NCCL cannot carry
-    out a copy."""
+    """What one rank knows of copies between machines, by the copies' index: why its engine does not
+    reach both memories (`separate`), and why NCCL cannot carry one out (`refused`)."""
 
     separate: Mapping[int, str]
     refused: Mapping[int, str]
@@ -82,9 +78,8 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the copies that NCCL carries out. The key is the index of the copy. The value is the
-    ranks of its source and destination. Raises Unsupported if a copy cannot be carried out at
-    all."""
+    """Returns the ranks of source and destination of each copy that NCCL carries out, by its index.
+    Raises Unsupported if a copy cannot be carried out at all."""
     known = list(found)
     separate = {
         pair: why
@@ -116,8 +111,6 @@ def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:
-    """Yields pairs of ranks: the rank that carries out the transfer, and a rank whose memory it
-    uses."""
     owner = transfer.engine.owner.rank or 0
     for memory in transfer.memories:
         if (memory.rank or 0) != owner:

@@ -1,7 +1,4 @@
-"""Rank 0's session, which measures with all ranks.
-
-If a rank dies, `member_links` notices the loss and raises RankLost. `engine/controller.py` records
-the loss in the journal as `Run.lost`, and `report/words/worst.py` shows it."""
+"""Rank 0's session, which measures with all ranks of a launch."""
 
 from __future__ import annotations
 
@@ -20,8 +17,6 @@ from .worker import ClusterWorker
 
 
 class RankSession(Session):
-    """Rank 0's session, which measures with all ranks of a launch."""
-
     def __init__(self, request: RunRequest, worker: ClusterWorker) -> None:
         super().__init__(request, worker)
         self._ranks = worker
@@ -33,8 +28,7 @@ class RankSession(Session):
 
 @contextmanager
 def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
-    """Opens the session once all ranks have appeared. Raises RankLost if a rank does not appear,
-    and InputError if the ranks do not fit together."""
+    """Opens the session. Raises RankLost for a missing rank, InputError if ranks do not fit."""
     with (
         closing(Gathering(launch, request.settings.timeout)) as gathering,
         closing(ClusterWorker(gathering, request.settings)) as worker,

@@ -1,8 +1,7 @@
 """The backend with which a rank carries out its part of cells that span several ranks.
 
-Each rank runs a worker of its own and makes the same calls for all transfers of a cell. Memories
-and engines of other ranks are only names. Where ranks depend on each other, they exchange values in
-a meeting: to open each other's memory, to start together, and to exchange timings. All ranks
+Each rank makes the same calls for all transfers of a cell. Memories and engines of other ranks are
+only names. Ranks meet to open each other's memory, to start together, and to exchange timings. All
 therefore know the same and choose the same numbers of loops and samples. No message is sent between
 processes while a clock runs. The rank whose engine carries out a transfer also times it."""
 
@@ -34,9 +33,9 @@ _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """A backend over several ranks. `own` is the backend that this rank measures with. `hosts` has
-    the machine of each rank. Each repetition has a new `meeting`, and `repetition` is its number.
-    `shared` names memories of devices that several ranks use."""
+    """A backend over several ranks; `own` is this rank's. `hosts` has the machine of each rank.
+    Each repetition has a new `meeting`, and `repetition` is its number. `shared` names memories of
+    devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -51,8 +50,7 @@ class SpanningBackend:
 
     @property
     def simulates(self) -> bool:
-        """Whether the machine is simulated, so that each rank has every memory in its own
-        process."""
+        """Whether the machine is simulated: each rank then has every memory in its process."""
         return self.name == SIMULATED
 
     def is_mine(self, memory: Memory) -> bool:
@@ -62,8 +60,7 @@ class SpanningBackend:
         return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank cannot carry out the transfer. Returns None if it can, or if
-        another rank carries out the transfer."""
+        """Returns why this rank cannot carry out the transfer; None if it can or need not."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
         return self.own.refusal(transfer) if mine else None
 
@@ -85,8 +82,7 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows for these buffers. All ranks of the cell must do this at the same
-        time and in the same order."""
+        """Allocates MPI windows: all ranks of a cell do so at the same time, in the same order."""
         for buffer, here in zip(
             buffers,
             self.own.windows(buffers, self.meeting.parties, self.repetition),
@@ -109,8 +105,7 @@ class SpanningBackend:
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Runs an action, and keeps its error for the next meeting. After an error, further actions
-        are skipped."""
+        """Keeps an action's error for the next meeting. After an error, actions are skipped."""
         if self.failed is None:
             try:
                 action()
@@ -131,8 +126,7 @@ class SpanningBackend:
         return self.of_one(buffer.memory.rank or 0, summed, int, size)
 
     def clock(self) -> float:
-        """Returns the time by the clock of the cell's first rank, so that all ranks get the same
-        time."""
+        """Returns the time by the clock of the cell's first rank, the same in all ranks."""
         now, self._now = self._now, None
         if now is None:
             first = self.meeting.parties[0]
@@ -159,9 +153,8 @@ class SpanningBackend:
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
         """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
-        an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
-        ranks meet again. `late` says whether the last start was late. If `late` is not None, the
-        ranks agree on the next start."""
+        an error, all raise the first one. `moved` is the most bytes moved before the ranks meet
+        again. With `late` (whether the last start was late), they agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():
@@ -195,8 +188,6 @@ class SpanningBackend:
 
 
 class SimSpanningBackend(SpanningBackend):
-    """A spanning backend of a simulated machine, which has its own clock."""
-
     def _virtual(self) -> SimulatedClock:
         assert isinstance(self.own, SimulatedClock)  # noqa: S101
         return self.own

@@ -75,8 +75,6 @@ class SpanningGroup(Gated):
         )
 
     def _lend(self) -> None:
-        """Exchanges the handles of all buffers between the ranks. Allocates buffers that need all
-        ranks."""
         backend = self._backend
         if backend.simulates:
             return
@@ -92,8 +90,6 @@ class SpanningGroup(Gated):
             backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
-        """Returns the ranks of each communicator to form. The key is the index of the copy or, in a
-        collective, of the group."""
         backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
             if backend.name not in FOUNDED:
@@ -110,8 +106,7 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Prepares this rank's part. Returns the sampling policy and the largest number of loops of
-        every rank. The sampling policy is None for a rank that times nothing."""
+        """Returns each rank's most loops and sampling policy, which is None if it times nothing."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -162,7 +157,7 @@ class SpanningGroup(Gated):
         return starts.timing(found, at, loops)
 
     def close(self) -> None:
-        """Releases other ranks' memory. From then on, the owners may free the memory."""
+        """Releases other ranks' memory, which the owners may free from then on."""
         super().close()
         if self._group is not None:
             self._group.close()

@@ -1,5 +1,4 @@
-"""The processes of a launch on this machine, as the kernel shows them. A rank whose process has
-ended will never appear, so nothing waits for it."""
+"""The processes of a launch on this machine. A rank whose process has ended is not waited for."""
 
 from __future__ import annotations
 
@@ -33,8 +32,6 @@ _MARKS = (b"RANK", b"PROCID")
 
 
 class Processes:
-    """The processes of this launch on this machine, watched from the object's creation on."""
-
     def __init__(self, launch: Launch, root: Root = ROOT) -> None:
         self._launch = launch
         self._root = root
@@ -46,9 +43,8 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """Returns a missing rank that has ended, or None. Two checks in a row must find no process
-        of the rank, because a launcher may run a script before a rank. A call right after a check
-        returns None."""
+        """Returns a missing rank that has ended, or None. Two checks in a row must find it without
+        a process, because a launcher may run a script first. Right after a check, returns None."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -68,7 +64,6 @@ class Processes:
         return lost_rank(rank, "ended", JOINING, known)
 
     def living(self) -> dict[int, int]:
-        """Returns the process of each rank that has one, by rank."""
         found: dict[int, int] = {}
         for process in self._numbers():
             if (rank := self.rank_of(process)) is not None:
@@ -76,7 +71,6 @@ class Processes:
         return found
 
     def rank_of(self, process: int) -> int | None:
-        """Returns the number of the launch's rank that runs in this process, or None."""
         environment = self._root.content(f"proc/{process}/environ") or b""
         if not any(mark in environment for mark in _MARKS):
             return None
@@ -95,8 +89,7 @@ class Processes:
         return self._launch.on_one_machine and time.monotonic() >= self._started
 
     def _fewer_than_started(self) -> int:
-        """Returns the number of the launcher's child processes that have ended. The launcher starts
-        one process for each rank."""
+        """Returns how many of the launcher's children, one for each rank, have ended."""
         launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
         if launcher is None:
             return 0
@@ -106,5 +99,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """Returns the launch without rank numbers, so that it is equal in all ranks on this machine."""
+    """Without rank numbers, the launch is equal in all ranks on this machine."""
     return launch._replace(rank=0, local_rank=0)

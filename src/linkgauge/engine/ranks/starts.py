@@ -16,8 +16,7 @@ figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """The timing of a rank's copies. `opened` is the time of the rank's start signal, on the clock
-    by which ranks agree on starts. `now` is the present time."""
+    """A rank's timing. `opened` is its start signal, by the clock on which ranks agree."""
 
     opened: float
     timing: Timing
@@ -26,7 +25,7 @@ class RankTiming(NamedTuple):
 
 class Starts:
     """Records the starts of copies and combines their timings. `places` has the rank that times
-    each copy. `awaits_all` means that all ranks have to start, not only those that time a copy."""
+    each copy. `awaits_all` means that all ranks have to start, not only those."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
@@ -37,8 +36,7 @@ class Starts:
         of that many loops, as a share of the shortest copy's time."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
-        """Combines the ranks' timings into one timing of all copies. `at` is the time at which the
-        ranks were to start together; None if no time was set."""
+        """Combines the ranks' timings. `at` is when they were to start together, or None."""
         if at is not None:
             self._judge(loops, ended)
             self.was_late = max(one.opened for one in ended.values()) - at > LATE_SECONDS
@@ -57,7 +55,6 @@ class Starts:
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
     def _judge(self, loops: int, ended: Mapping[int, RankTiming]) -> None:
-        """Records how long after each other the ranks started."""
         starts = [
             one.opened + min((times[0] for times in one.timing.progress), default=0.0)
             for one in ended.values()
@@ -70,7 +67,6 @@ class Starts:
             self._skew = loops, max(skew, before) if loops == most else skew
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns a remark if the ranks started too long after each other."""
         passed = next((share for share in SKEWS if self._skew[1] > share), None)
         if passed is None:
             return ()
@@ -78,7 +74,6 @@ class Starts:
 
 
 def common_policy(policies: Sequence[SamplingPolicy]) -> SamplingPolicy:
-    """Returns a sampling policy that suits all groups."""
     if len(policies) == 1:
         return policies[0]
     return SamplingPolicy(

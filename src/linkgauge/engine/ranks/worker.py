@@ -1,8 +1,7 @@
-"""Measures a run of several ranks. Each rank has a worker, and the ranks of a cell measure it
-together.
+"""Measures a run of several ranks. Each has a worker, and the ranks of a cell measure it together.
 
 Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
-the run, as in MPI."""
+the run, as in MPI, unless network interfaces are measured."""
 
 from __future__ import annotations
 
@@ -46,8 +45,6 @@ PASSED = ("pass", "fail")
 
 
 class ClusterWorker:
-    """Measures a run with all ranks that have gathered (see `Workers`)."""
-
     def __init__(self, gathering: Gathering, settings: Settings) -> None:
         self._settings = settings
         self._gathering = gathering
@@ -64,8 +61,7 @@ class ClusterWorker:
         different ranks."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """Opens a device in each rank, and returns the machine with all of them. All devices are of
-        one backend."""
+        """Opens a device of one backend in each rank, and returns the machine with all of them."""
         if self._machine is None:
             self.links.doing = "opening devices"
             self._machine = self._survey(accelerators)
@@ -110,9 +106,8 @@ class ClusterWorker:
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
-        """Opens the backend that the ranks measure with, and returns its name and each rank's
-        device. The devices are GPUs if all ranks have one, and host memory if none has. Raises
-        InputError if only some ranks have a GPU."""
+        """Opens the backend that the ranks measure with. The devices are GPUs if all ranks have
+        one, and host memory if none has. Raises InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         named = () if {*ACCELERATORS} <= {*accelerators} else OF_ROOMS
@@ -138,8 +133,6 @@ class ClusterWorker:
         return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        """Opens a device of this backend in each rank, and returns the devices. Raises InputError
-        if a rank has none."""
         found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
@@ -147,16 +140,14 @@ class ClusterWorker:
         return found
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the inventory of rank 0's machine, with the accelerators that rank 0 sees."""
         seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Makes the first rank of each device hold the device until the run is over. Raises
-        DeviceBusy if another run measures the device. With `wait`, reports the other run once and
-        waits for it to end."""
+        """Makes the first rank of each device hold it until the run ends. Raises DeviceBusy if
+        another run measures it; with `wait`, reports that run once and waits for its end."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -167,8 +158,6 @@ class ClusterWorker:
             self._hold(number, tell if wait else None)
 
     def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
-        """Makes one rank reserve its device. With `tell`, reports other runs once and waits for
-        them to end."""
         reported = False
         while True:
             try:
@@ -184,8 +173,8 @@ class ClusterWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. If a rank is lost meanwhile, the cells fail, and the next call raises
-        RankLost."""
+        """Measures cells. If a rank is lost meanwhile, the cells fail; if that ends the run, the
+        next call raises RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
         return concurrent_unable(
@@ -193,7 +182,6 @@ class ClusterWorker:
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
-        """Measures cells with the ranks that take part in them."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
         part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
@@ -220,15 +208,13 @@ class ClusterWorker:
         return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns the ranks that take part in measuring cells. These are the ranks of their
-        memories and engines. In a broadcast and on a simulated machine, these are all ranks."""
+        """The ranks of memories and engines; in a broadcast and on a simulated machine, all."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
         return tuple(sorted({memory.rank or 0 for memory in places}))
 
     def _check(self, cell: PlannedCell) -> None:
-        """Raises Unsupported if a rank cannot measure the cell, and RankLost if a rank is gone."""
         for transfer in cell.transfers:
             kind = transfer.engine.kind
             if kind in NIC_ENGINES and self._backend != NETWORK:
@@ -262,7 +248,7 @@ class ClusterWorker:
         self.close()
 
     def close(self) -> None:
-        """Frees the ranks' buffers and devices. The ranks stay until their gathering is closed."""
+        """Ends nothing: the ranks and their devices stay until the gathering is closed."""
         with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"

@@ -1,3 +1,1 @@
-"""Worker processes. The `supervisor` starts a `process` for each backend. The process runs `child`,
-and in it a `worker`. `messages` has the messages between controller and worker, and `deadlines` the
-deadlines."""
+"""Worker processes: a `supervisor` starts a `process` for each backend, which runs a `worker`."""

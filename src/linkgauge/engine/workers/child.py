@@ -16,8 +16,7 @@ _decode = decoder(messages.Command)
 
 
 def serve(channel: Channel) -> None:
-    """Runs the commands of the controller. Raises EOFError or OSError once the controller is
-    gone."""
+    """Runs the controller's commands. Raises EOFError or OSError once the controller is gone."""
     watched_from_outside()
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):

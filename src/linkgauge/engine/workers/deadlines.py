@@ -33,12 +33,10 @@ class Deadlines(NamedTuple):
 
     @classmethod
     def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Deadlines:
-        """Returns the deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes.
-        `more` is additional seconds that it may take."""
+        """Returns the seconds to warm up work that moves so many bytes, and `more` seconds."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
@@ -46,13 +44,11 @@ class Deadlines(NamedTuple):
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Returns the seconds that a phase or sample may take. `longest` is the longest time so
-        far."""
+        """Returns the seconds that a phase or sample may take, from the longest time so far."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
     def of_sign(self) -> float:
-        """The seconds within which a requested sign of life must arrive."""
         return self.slow * SIGN_SECONDS
 
     @property

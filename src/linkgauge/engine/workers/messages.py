@@ -1,5 +1,5 @@
 """Messages from the controller to the processes that measure, and the workers' reports of their
-state. Messages carry complete values and are never sent while a clock runs."""
+state. They carry complete values and are never sent while a clock runs."""
 
 from __future__ import annotations
 
@@ -23,32 +23,28 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a worker. There is no answer."""
-
     settings: Settings
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a survey of the machine with the devices of these backends. The answer is a
-    `Machine`. A `brief` survey opens only backends whose devices cannot be known otherwise."""
+    """Asks for the `Machine` with the devices of these backends. A `brief` survey opens only
+    backends whose devices cannot be known otherwise."""
 
     accelerators: tuple[str, ...] = ()
     brief: bool = False
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the facts about the machine and these backends that a survey leaves out. The answer
-    is an `Inventory`."""
+    """Asks for an `Inventory`: the facts about these backends that a survey leaves out."""
 
     accelerators: tuple[str, ...] = ()
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A repetition of cells. `number` is the number of the repetition, from 0. `taken` is the
-    number of samples in earlier repetitions, and `spent` the seconds of earlier repetitions.
-    `passed` is the number of cells in earlier rounds. Simulated faults count cells from this number
-    on. `most` is how many seconds the repetition may take before it is given up, because the run's
-    time budget ends; None for as long as it needs."""
+    """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
+    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds, from which
+    simulated faults count on. `most` is the seconds after which the repetition is given up, because
+    the run's time budget ends; None for as long as it needs."""
 
     number: int = 0
     taken: int = 0
@@ -62,8 +58,7 @@ FIRST = Repetition()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a repetition of these cells at the same time. The answer is their results, in the
-    same order."""
+    """Asks for the results of a repetition of these cells at the same time, in this order."""
 
     cells: tuple[PlannedCell, ...]
     size: int
@@ -71,16 +66,14 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a search for a device's fastest settings. The answer says whether there was anything
-    to search."""
+    """Asks for a device's fastest settings. The answer says whether there were any to search."""
 
     device: str
     peer: str | None
 
 
 class FindBuffer(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the size of a buffer that is beyond the caches of this node's CPUs, from `least` to
-    `most` bytes. The answer is the size."""
+    """Asks for a buffer size beyond the caches of this node's CPUs. All sizes are in bytes."""
 
     node: int
     least: int
@@ -88,8 +81,7 @@ class FindBuffer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Asks to free the buffers kept for later cells, because another worker needs memory. There is
-    no answer."""
+    """Asks to free the buffers kept for later cells: another worker needs memory. No answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | FindBuffer | Release
@@ -116,7 +108,6 @@ NOT_REACHED = "the time budget of the run was used"
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """Returns the reason of a failed cell: the phase, the memories, and what happened."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     where = f" ({places})" if places else ""
@@ -126,13 +117,11 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
 def unmeasured(
     planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
 ) -> CellResult:
-    """Returns the result of a cell that has no figures, with the reason and the phase."""
     known = {"status": status, "reason": reason, "kind": kind, "phase": phase, "round": None}
     return by_name(CellResult, planned, **known)
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
-    """Returns the result of a cell that the plan skips, or None for any other cell."""
     if planned.reason is None:
         return None
     return unmeasured(planned, "skip", planned.reason, "size")
@@ -144,8 +133,8 @@ def concurrent_unable(
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
     """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
-    get that result. `measure` measures the other cells. If `check` refuses a cell that must run at
-    the same time as the others, all cells are refused."""
+    get that result; `measure` measures the others. If `check` refuses a cell that must run at the
+    same time as the others, all are refused."""
     results: dict[int, CellResult] = {}
     for at, cell in enumerate(cells):
         try:
@@ -162,19 +151,16 @@ def concurrent_unable(
 
 
 def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
-    """Returns results as another process receives them. Raises an exception if a value has a type
-    that cannot be sent."""
+    """Returns results as another process receives them. Raises if a value cannot be sent."""
     return value_of(msgspec.Raw(encode(cells)), tuple[CellResult, ...])
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
-    """Returns the result of a cell that was refused with this error before it began."""
     status: Status = "skip" if isinstance(error, Unsupported) else "error"
     return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    """Returns the result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
         return refused(planned, error)
     reason = failure_reason(planned, phase, str(error))
@@ -184,7 +170,6 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
 
 
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
-    """Returns the cell with the number of the lost rank, if the error is the loss of a rank."""
     return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
 
 
@@ -192,8 +177,7 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """The interface with which a session measures. `Supervisor` implements it and documents the
-    methods."""
+    """The interface with which a session measures. `LocalWorker` and `Supervisor` document it."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...
@@ -217,10 +201,9 @@ controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """The state of a worker. `phase` is its current phase. `begun` is when the cell began. `since`
-    is when the phase or the current sample began. Times are seconds of the monotonic clock, which
-    all processes share. `warm_up` is the duration of the warm-up, and `longest` that of the longest
-    sample; 0 until known."""
+    """The state of a worker. `begun` is when the cell began, `since` when the phase or the current
+    sample did, in seconds of the monotonic clock, which all processes share. `warm_up` is the
+    duration of the warm-up, and `longest` that of the longest sample; 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -230,16 +213,13 @@ class Heartbeat(msgspec.Struct, frozen=True, tag=True):
 
 
 class Signs:
-    """Keeps the state of a worker and reports it through `send`."""
-
     def __init__(self, send: Callable[[Heartbeat], None]) -> None:
         self._send = send
         self._sent = 0.0
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """Reports that a phase begins. The phase "allocate" begins a cell. "measure" is reported
-        again after each sample."""
+        """Reports a phase: "allocate" begins a cell, "measure" comes again after each sample."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

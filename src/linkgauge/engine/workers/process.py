@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for what workers print, until the folder of the run is known. If there is
-    never a folder, the content goes to stderr in the end."""
+    """A nameless file for what workers print, until the folder of the run is known. Without a
+    folder, the content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -37,7 +37,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes out what workers have printed since the last call. The workers must have ended."""
+        """Writes out what workers have printed since the last call. They must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -77,12 +77,10 @@ class WorkerProcess(Process):
 
     @property
     def _pid(self) -> int:
-        """The id of the process that measures."""
         return self.process.pid
 
     def begin(self, settings: Settings) -> None:
-        """Sends the settings. It must be called before any command is sent, and does nothing after
-        that."""
+        """Sends the settings before any command is sent, and does nothing after that."""
         if self._busy:
             self._busy = False
             self.send(Start(settings))
@@ -100,9 +98,8 @@ class WorkerProcess(Process):
         until: float = math.inf,
     ) -> _A:
         """Returns the worker's answer to the last command, as `answer` does. `left` returns the
-        seconds that a worker in a given state may still take. Time in which the worker waited for a
-        CPU does not count, except for `until`, the moment at which it is ended in any case. `heard`
-        receives each `Tried` before the answer."""
+        seconds that a worker in a given state may still take, without waiting for a CPU. The worker
+        is ended at the moment `until` in any case. `heard` receives each `Tried` first."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -116,8 +113,6 @@ class WorkerProcess(Process):
         return self.answer(kind, None if left is None else partial(remaining, left), hear)
 
     def _starved(self) -> float:
-        """Returns how many seconds the worker has waited for a CPU since the last command, at most
-        `STARVED`."""
         return 0.0 if self._waits is None else min(self._waits.seconds, STARVED)
 
 
@@ -154,8 +149,8 @@ class CpuWaits:
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Returns how many seconds each thread of a process has waited for a CPU. The result is empty
-    if the kernel does not record it (Documentation/scheduler/sched-stats.rst)."""
+    """Returns how many seconds each thread of a process has waited for a CPU; empty if the kernel
+    does not record it (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {thread: root.text(f"{tasks}/{thread}/schedstat") for thread in root.names(tasks)}
     fields = {thread: (text or "").split() for thread, text in texts.items()}

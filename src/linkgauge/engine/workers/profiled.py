@@ -1,5 +1,4 @@
-"""NVIDIA's profilers: their command lines, their files, and a worker process that runs under
-one."""
+"""NVIDIA's profilers: their command lines, their files, and a worker that runs under one."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
 
 
 def find(profiler: Profiler) -> str:
-    """Returns the path of the profiler's program. Raises InputError, which says what to do, if it
-    is not installed."""
+    """Returns the path of the profiler's program. Raises InputError if it is not installed."""
     path = shutil.which(profiler)
     if path is None:
         name = _NAMES[profiler]
@@ -59,8 +57,8 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the arguments that make a command run under a profiler. They go before the command.
-    `report` is the path of the profiler's file, without its suffix."""
+    """Returns the arguments that, before a command, make it run under a profiler. `report` is the
+    path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
         # Not --trace-fork-before-exec: NVIDIA warns of deadlocks, and a worker is no such child.
@@ -72,8 +70,7 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
 
 
 class ProfilerReport(NamedTuple):
-    """The files that a profiler writes about one worker. The report is at `path` plus the
-    profiler's suffix."""
+    """The files of a profiler about one worker. The report is `path` plus the profiler's suffix."""
 
     path: Path
 
@@ -86,7 +83,6 @@ class ProfilerReport(NamedTuple):
         return any(file != self.log for file in self.path.parent.glob(f"{self.path.name}.*"))
 
     def last_words(self) -> str:
-        """Returns the last line that the profiler printed."""
         try:
             lines = self.log.read_text(errors="replace").split("\n")
         except OSError:
@@ -106,13 +102,11 @@ class Reports:
         self._last = max((int(number[0]) for number in found if number), default=0)
 
     def begin(self) -> ProfilerReport:
-        """Begins a new report and returns it."""
         self._last += 1
         self._begun.append(ProfilerReport(self._folder / f"{self.profiler}-{self._last}"))
         return self._begun[-1]
 
     def missing(self) -> list[str]:
-        """Returns a message for each report that was begun but does not exist."""
         return [
             f"{self.profiler} left no report: {one.last_words() or 'no output'} ({one.log})"
             for one in self._begun
@@ -120,7 +114,6 @@ class Reports:
         ]
 
     def files(self) -> tuple[str, ...]:
-        """Returns the names of all files that the profiler has left in the folder."""
         return tuple(sorted(file.name for file in self._folder.glob(f"{self.profiler}-*")))
 
 
@@ -133,11 +126,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker that runs under a profiler. It connects to the controller by an address, because a
-    profiler may not pass on open files. Ctrl-C in a terminal does not reach the profiler, which
-    ends after its worker. The output of both goes to the report's log.
-
-    Raises ProcessLost if the profiler does not start a worker."""
+    """A worker under a profiler. It connects by an address, because a profiler may not pass on open
+    files. Ctrl-C in a terminal does not reach the profiler, which ends after its worker. Both print
+    to the report's log. Raises ProcessLost if no worker starts."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler
@@ -173,7 +164,6 @@ class ProfiledProcess(WorkerProcess):
                 raise
 
     def _admit(self, door: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
-        """Accepts the connection of the worker and returns it."""
         deadline = time.monotonic() + START_SECONDS
         door.settimeout(LOOK)
         while process.poll() is None and time.monotonic() < deadline:
@@ -207,8 +197,7 @@ class ProfiledProcess(WorkerProcess):
         self._end()
 
     def end(self) -> None:
-        """Tells the worker to exit once it is idle. If it were killed, the profiler would lose
-        data."""
+        """Tells the worker to exit once idle. If it were killed, the profiler would lose data."""
         self._channel.end()
 
     def _end(self, grace: float = GRACE) -> int:
@@ -222,14 +211,12 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """Kills the worker if its profiler still runs. After the profiler's end, the process id may
-        belong to another process."""
+        """After the profiler's end, the worker's process id may belong to another process."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)
 
     def _kill_both(self, profiler: subprocess.Popen[bytes]) -> int:
-        """Kills the worker and the session of its profiler. Returns the profiler's exit code."""
         self._kill_worker(profiler)
         if profiler.poll() is None:
             with suppress(ProcessLookupError):

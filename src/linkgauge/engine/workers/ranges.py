@@ -1,7 +1,4 @@
-"""Named ranges, which show in a profiler's timeline the cell that a transfer belongs to.
-
-NVIDIA's profilers read ranges through NVTX, whose Python package is optional. Without a profiler,
-NVTX is not loaded and no range is marked."""
+"""Named ranges of cells in a profiler's timeline, through NVTX, which is optional."""
 
 from __future__ import annotations
 
@@ -22,13 +19,11 @@ _INJECTED = "NVTX_INJECTION64_PATH"
 
 
 def profiled_by(settings: Settings) -> str | None:
-    """Returns the profiler that this process runs under: that of the settings, or one that the user
-    started. Returns None without a profiler."""
+    """Returns this process's profiler, of the settings or started by the user; else None."""
     return settings.profiler or ("a profiler" if os.environ.get(_INJECTED) else None)
 
 
 def advice(settings: Settings) -> str | None:
-    """Returns a warning if the run's profiler will not show the ranges of cells, else None."""
     profiler = profiled_by(settings)
     if profiler is None or find_spec("nvtx") is not None:
         return None
@@ -37,16 +32,14 @@ def advice(settings: Settings) -> str | None:
 
 
 def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
-    """Returns the name of a range: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512
-    MiB`."""
+    """Returns a name: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512 MiB`."""
     sized = f", {format_size(size)}" if size else ""
     return f"{benchmark} {cell.place}: {cell}{sized}".lstrip()
 
 
 @contextmanager
 def marked(names: Iterable[str], profiler: str | None) -> Iterator[None]:
-    """Shows a range for each name in the profiler's timeline while this block runs. Does nothing
-    without a profiler."""
+    """Shows a range for each name while this block runs. Does nothing without a profiler."""
     with ExitStack() as open_ranges:
         if profiler is not None:
             try:

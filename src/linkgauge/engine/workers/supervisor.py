@@ -1,8 +1,8 @@
 """Measures in worker processes, so that the failure of a worker costs only one cell.
 
 Each accelerator backend has its own process, and so has the host. The controller loads no
-accelerator library. If a worker ends, hangs or reports an error, its state is unknown, and a new
-worker replaces it before the next cell."""
+accelerator library. A worker that ends, hangs or reports an error is in an unknown state: a new one
+replaces it before the next cell."""
 
 from __future__ import annotations
 
@@ -70,9 +70,8 @@ FAILURES = 3
 def workers_of(
     settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Workers:
-    """Returns the workers of this machine, with the arguments of a `Supervisor`. A simulated
-    machine is measured in this process, unless one of its faults may end or hang the process, or a
-    profiler is to start it."""
+    """Returns a `Supervisor`. A simulated machine is measured in this process, unless one of its
+    faults may end or hang the process, or a profiler is to start it."""
     if settings.simulation is not None and settings.profiler is None:
         from linkgauge.backends.sim.machine import machine_of
 
@@ -84,9 +83,9 @@ def workers_of(
 
 
 class Supervisor:
-    """Measures in worker processes, with these settings. `first` is a process that is already
-    started, so that it loads early. With `brief`, the machine is only shown: backends have at most
-    so many seconds, and only until one reaches accelerators; nobody waits for a worker's end."""
+    """Measures in worker processes. `first` is one that is already started. With `brief`, the
+    machine is only shown: backends have at most so many seconds, and only until one reaches
+    accelerators; nobody waits for a worker's end."""
 
     def __init__(
         self,
@@ -146,8 +145,6 @@ class Supervisor:
         command: Callable[[tuple[str, ...]], Survey | ReadInventory],
         kind: type[_A],
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
-        """Sends a command to the workers of these backends. Yields the answer or the error of each
-        backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
         soon = [name for name in names if has_no_driver(name)]
@@ -161,8 +158,6 @@ class Supervisor:
                     yield name, error
 
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
-        """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
-        fails."""
         hook = hook_of_backend(name or "host")
         within, began, until = SURVEY_SECONDS, time.monotonic(), math.inf
         if self._brief is not None and name is not None:
@@ -219,8 +214,6 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts failures of the cell's devices in a row, and sets aside a device with too many.
-        Returns the result."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
@@ -277,13 +270,12 @@ class Supervisor:
         return ProfiledProcess(self._reports, self._surroundings)
 
     def keep_output(self, folder: Path) -> None:
-        """Sets the folder that will keep the output of workers once they have ended."""
+        """Sets the folder that keeps the output of workers once they have ended."""
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs all further workers under this profiler, which writes its files to the folder.
-        Starts one worker at once. Raises InputError if the profiler is not installed, and
-        BackendError if no worker starts under it."""
+        """Runs further workers, one of them at once, under this profiler, which writes to the
+        folder. Raises InputError if it is not installed, BackendError if no worker starts."""
         from .profiled import Reports
 
         self.close()
@@ -294,8 +286,7 @@ class Supervisor:
             raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
-        """Ends the workers under the profiler, and waits until the profiler has written its files.
-        Returns the names of the files. Further workers run without the profiler."""
+        """Ends the workers under the profiler, waits for its files, and returns their names."""
         if self._reports is None:
             return ()
         say(f"waiting for {self._reports.profiler} to write its files")
@@ -306,9 +297,7 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Returns the accelerator backend that the cell needs, or None if it needs only the host.
-        If the cell has two accelerator backends, returns one of them, whose worker then refuses the
-        cell."""
+        """With two accelerator backends, the worker of the one returned refuses the cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -335,8 +324,6 @@ class Supervisor:
 
 
 class _Watch:
-    """Watches how long a cell may still take, from its progress."""
-
     def __init__(
         self, cells: Sequence[PlannedCell], size: int, settings: Settings, most: float | None = None
     ) -> None:
@@ -354,16 +341,13 @@ class _Watch:
         return self._deadlines.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Heartbeat) -> float:
-        """Returns the seconds until the deadline of a cell whose worker is in this state."""
         return self._deadline(at) - time.monotonic()
 
     @property
     def end(self) -> float:
-        """The moment at which the cells are given up in any case."""
         return self._asked + self._most
 
     def is_cut(self, lost: ProcessLost) -> bool:
-        """Whether the worker was ended because the run's time budget was used."""
         return lost.kind == "timeout" and time.monotonic() >= self.end
 
     def _deadline(self, at: Heartbeat) -> float:
@@ -382,8 +366,6 @@ class _Watch:
         return at.since + self._deadlines.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
-        """Returns the result of a cell whose worker was lost. `at` is the last known state of the
-        worker."""
         hook = hook_of_backends(transfer.engine.owner.backend for transfer in cell.transfers)
         whose = "" if hook.is_ours else f"{hook}: "
         if lost.kind != "timeout":
@@ -394,5 +376,4 @@ class _Watch:
 
 
 def _devices(cell: PlannedCell) -> list[str]:
-    """Returns the accelerators that take part in a cell."""
     return [str(place) for place in cell.places if place.is_device]

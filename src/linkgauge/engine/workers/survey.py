@@ -19,19 +19,16 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
-    """Whether the kernel has loaded no driver for a backend. The backend then most likely answers
-    within milliseconds that it has no device."""
+    """Whether no driver is loaded for a backend, which then answers within milliseconds."""
     return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 
 def reaches_accelerators(machine: Machine) -> bool:
-    """Whether a backend reaches any device that is not the host's processor."""
     return any(not device.is_cpu for device in machine.all_devices)
 
 
 def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeError]) -> Machine:
-    """Returns one machine from what the workers found. `failed` has the error of each backend whose
-    worker failed."""
+    """Joins what the workers found. `failed` has the errors of backends whose workers failed."""
     unanswered = (name for name, error in failed.items() if error.kind == "timeout")
     return msgspec.structs.replace(
         machines[0],
@@ -44,7 +41,7 @@ def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeEr
 
 
 def merge_inventories(inventories: Sequence[Inventory]) -> Inventory:
-    """Returns one inventory from those of all workers. The host is that of the first."""
+    """Joins the workers' inventories. The host is that of the first that read it."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

@@ -1,8 +1,4 @@
-"""A worker opens backends and measures cells with them.
-
-A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
-methods and forwards the calls to the process. No message is sent between the two while a clock
-runs."""
+"""A worker opens backends and measures cells with them. A `Supervisor` runs it in a process."""
 
 from __future__ import annotations
 
@@ -47,8 +43,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process, with these settings. `on_phase` is called as each phase of a cell
-    begins, and after each sample."""
+    """Measures in this process. `on_phase` is called as each phase begins and after each sample."""
 
     def __init__(
         self,
@@ -68,9 +63,8 @@ class LocalWorker:
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
-        """Returns the machine: the host and the devices of these backends. Backends without devices
-        are listed with the reason. A `brief` survey opens only backends whose devices cannot be
-        known otherwise."""
+        """Returns the host and the devices of these backends. Those without devices are listed with
+        the reason. A `brief` survey opens only backends whose devices cannot be known otherwise."""
         if not brief:
             self._backend("host")  # load everything needed before a run begins
         devices: dict[str, tuple[Device, ...]] = {}
@@ -95,8 +89,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts about the machine that a survey leaves out. Never raises: facts that
-        could not be read are listed with the reason."""
+        """Returns the facts that a survey leaves out, with a reason for each that is unreadable."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -115,12 +108,10 @@ class LocalWorker:
         )
 
     def _source(self, name: str) -> Backend | Glance:
-        """Returns what reports a backend's devices: the backend, or a brief survey's glance."""
         return self._glances.get(name) or self._backend(name)
 
     def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
-        """Makes one backend carry out all further transfers. `pool` replaces the pool of buffers,
-        if given."""
+        """Makes one backend carry out all further transfers, with this pool of buffers if given."""
         self._only = backend
         if pool is not None:
             self._pool = pool
@@ -138,8 +129,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engine settings for this process. Under a profiler, nothing is searched, and kernel
-        launches may have to wait for the device."""
+        """Under a profiler, nothing is searched, and launches may have to wait for the device."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -147,7 +137,6 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        """The description of the host, which is read when it is first needed."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
@@ -157,8 +146,6 @@ class LocalWorker:
 
     @cached_property
     def _simulated(self) -> SimBackend | None:
-        """The simulated machine, which provides all backends. None if the real machine is
-        measured."""
         if self._settings.simulation is None:
             return None
         from linkgauge.backends.sim import simulate
@@ -168,8 +155,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """The repetitions of equivalent cells. None if all cells are measured, as ranks measure
-        theirs."""
+        """None if all cells are measured, as ranks measure theirs."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
@@ -178,7 +164,7 @@ class LocalWorker:
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
         """Measures these cells in one repetition, all at the same time. Returns their results in
-        order. Errors of a cell are not raised. They become its result."""
+        order. Errors of a cell are not raised, but become its result."""
         if self._equivalent is None:
             return self._measure(cells, size, repetition)
         return self._equivalent.measure(
@@ -221,8 +207,6 @@ class LocalWorker:
         return concurrent_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        """Returns the cells of a repetition that has ended, with the load by other processes
-        added."""
         if self._neighbours is None or not self.leads:
             return tuple(cells)
         engines = (transfer.engine for cell in cells for transfer in cell.transfers)
@@ -230,8 +214,6 @@ class LocalWorker:
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """Returns the backend of each of the cell's transfers. Raises Unsupported if a backend
-        refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
@@ -255,8 +237,7 @@ class LocalWorker:
         return True
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
-        """Returns the size of a buffer that is beyond the caches of this node's CPUs: at least
-        `least` bytes, and at most `most`."""
+        """Returns a buffer size beyond the caches of this node's CPUs. All sizes are in bytes."""
         from linkgauge.backends.host_kernels import remembered_file
         from linkgauge.backends.host_plateau import beyond_caches, remembered
 
@@ -266,7 +247,6 @@ class LocalWorker:
         return remembered(at, least, most, remembered_file(len(at.cpus), what="buffer"))
 
     def release(self) -> None:
-        """Frees the buffers kept for later cells."""
         hook_of_backends(self._backends).tried(self._pool.free_idle, None)
 
     def keep_output(self, folder: Path) -> None:
@@ -276,7 +256,6 @@ class LocalWorker:
         """Does nothing, because a profiler starts the processes that it measures."""
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
-        """Returns no files, for the same reason."""
         return ()
 
     def end(self) -> None:
