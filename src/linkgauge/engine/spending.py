@@ -94,7 +94,7 @@ class Spending:
         return int(max(0.0, min(REPETITIONS * cells, fitting)))
 
     @property
-    def _policy(self) -> float:
+    def _slowdown(self) -> float:
         """Returns how many times as long as usual the last repetitions took; 0 before the first."""
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
@@ -115,7 +115,7 @@ class Spending:
                 cost = self._cost(left[0])
                 if cost is None and found:
                     return found
-                guess = self._usual[left[0]] * self._policy if cost is None else cost
+                guess = self._usual[left[0]] * self._slowdown if cost is None else cost
                 if REPETITIONS * guess > seconds:
                     return found
                 found |= dict.fromkeys(left.popleft())

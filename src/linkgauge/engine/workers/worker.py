@@ -268,7 +268,7 @@ class LocalWorker:
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
-        self.__dict__.pop("_alike", None)
+        self.__dict__.pop("_equivalent", None)
 
 
 def _close(backend: Backend) -> None:

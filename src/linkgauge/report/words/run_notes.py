@@ -181,7 +181,7 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
     if give is None:
         return f"{used}: {QUIET}"
     few = any(cell.repetitions and relative_error(cell.summary) is None for cell in cells)
-    return f"{used}: give --budget {give}" + (" to repetition each three times" if few else "")
+    return f"{used}: give --budget {give}" + (" to repeat each three times" if few else "")
 
 
 def unreached(run: Run) -> str | None:
