@@ -60,6 +60,14 @@ def test_a_lone_node_has_neither_offline_cpus_nor_what_absent_nodes_have():
     assert (node.cpus, node.memory_total) == ((3, 5), 3000 << 10)
 
 
+def test_a_lone_node_beside_a_gpu_s_has_only_its_own_memory():
+    """The kernel's total counts the GPU's memory, as on GH200."""
+    gpu = {"proc/driver/nvidia/gpus/0009:01:00.0/numa_status": "Node:      0\n"}
+    online = {"sys/devices/system/cpu/online": "3,5\n"}
+    (node,) = read_host(held(LONE | online | gpu)).nodes
+    assert (node.cpus, node.memory_total) == ((3, 5), 1000 << 10)
+
+
 def test_distances_are_of_the_nodes_that_are_listed():
     """Node 1 has a GPU's memory, node 2 none."""
     rows = ("10 40 20 21", "40 10 40 40", "20 40 10 20", "22 40 20 10")

@@ -98,7 +98,7 @@ def test_what_resembles_a_sweep_is_few_sizes_or_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("0.01", 0.01), ("1%", 0.01), (".5", 0.5), ("5 %", 0.05)]
+    ("text", "value"), [("0.01", 0.01), ("1%", 0.01), (".5", 0.5), ("5 %", 0.05), ("1e-05", 1e-5)]
 )
 def test_a_precision_is_a_fraction_or_a_percentage(text, value):
     assert parse_fraction(text) == pytest.approx(value)

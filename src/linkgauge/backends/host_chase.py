@@ -35,7 +35,7 @@ def check(copies: Sequence[Copy]) -> None:
     if (chase.engine.count or 1) > 1:
         raise Unsupported(f"{chase}: one thread follows pointers: write cpu*1")
     if not all(copy.endless for copy in copies[1:]):
-        raise Unsupported("only a load on the memory can runs during a chase")
+        raise Unsupported("only a load on the memory can run during a chase")
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:

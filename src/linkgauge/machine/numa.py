@@ -88,7 +88,8 @@ def read_nodes(
 ) -> tuple[Node, ...]:
     """Returns the nodes with memory, without those of GPUs, with the CPUs in `allowed`. None has
     more available bytes than `memory_available`. Node 0 has everything in a kernel without NUMA. A
-    single node gets all CPUs and memory, unless CPUs are on a node without memory."""
+    single node gets all CPUs and memory, unless CPUs are on a node without memory, or memory is a
+    GPU's."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -97,7 +98,7 @@ def read_nodes(
     if len(with_memory) > 1:
         return with_memory
     lone = with_memory[0] if with_memory else Node(0, ())
-    if lone.cpus and not usable.issubset(lone.cpus):
+    if lone.cpus and (_gpu_nodes(root) or not usable.issubset(lone.cpus)):
         return (lone,)
     # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
     total = parse_meminfo(root.text("proc/meminfo") or "").get("MemTotal")

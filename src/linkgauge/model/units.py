@@ -172,7 +172,7 @@ def approximate_size(size: int) -> str:
 
 def parse_fraction(text: str, what: str = "precision") -> float:
     """Returns 0.01 for `1%` and `0.01`. Raises InputError unless 0 < fraction < 1."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e-[0-9]{1,2})?)\s*(%?)\s*", text, re.ASCII)
     if not match or len(text) > 40:
         raise InputError(f"{what} {text!r} is not understood: write 0.01 or 1%")
     value = float(match[1]) / (100 if match[2] else 1)

@@ -95,7 +95,7 @@ def _check(copies: Sequence[Copy]) -> None:
     for copy in others:
         if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
             raise Unsupported(
-                f"{copy.transfer}: only a copy of its own can runs during a kernel of {owner}"
+                f"{copy.transfer}: only a copy of its own can run during a kernel of {owner}"
             )
 
 

@@ -122,8 +122,8 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
     others = [row.slow for row in equal if suspect.part not in row.parts]
     why = "all the slow cells share this part, and the others do not"
     if not all(own) or any(others):
-        why = f"{sum(own)} of {len(own)} equal cells that use it are slow"
-        why += f", and {sum(others)} of {len(others)} that do not" if others else ""
+        why = f"of {len(own)} comparable cells that use it, {sum(own)} are slow"
+        why += f"; of {len(others)} that do not, {sum(others)}" if others else ""
     return blame.finding("slow", _severity(slow), found, why, (), [row.case for row in slow])
 
 
@@ -177,7 +177,7 @@ def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
     found = reach("that no part explains", slow, share_of([lowest]))
     if len(slow) > 1:
         found += f" or more, {lowest.case.name} the least"
-    why = "too little shows that a part of theirs is slow: look at the links that only they cross"
+    why = "no part of theirs is slow in its other cells, too: look at links that only they cross"
     if are_fast:
         why = (
             "the same copies are fast in other cells, so their size or the moment is slow, no part"

@@ -210,7 +210,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             found = f"{count} of {device.memory} are not active: {numbers}"
             why = "copies between devices go over PCIe"
             if up:
-                why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
+                why = f"the other links carry {len(up) / len(all_links):.0%} of the full rate"
             look = "linkgauge devices  # where each link leads"
             remedy = (*tools(evidence, "links"), *_manager(evidence, device), look, _RESEAT)
             yield Finding("fabric-links", "fail", part, found, why, remedy, value=len(down))

@@ -109,11 +109,11 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 asks = f"asks for {port.link.target:g} GT/s (LnkCtl2)"
-                runs = ", as the card's link runs" if held else ""
+                runs = ", and the card's link runs at that speed" if held else ""
                 found = f"the emulated port above it, {port.address}, {asks}{runs}; {able}"
                 why = (
-                    "the host's port decides, which a guest cannot read: it is likely to ask for "
-                    "the same at every boot"
+                    "the host's port sets the speed, and a guest cannot read it: it probably asks "
+                    "for the same at every boot"
                 )
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
             yield Finding("target-speed", "fail" if held else "note", hop.part, found, why, remedy)
@@ -231,7 +231,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         if own is None or port is None or port.max_payload is None:
             found = "cannot read MaxPayload of both ends"
             virtual = evidence.machine.is_virtual
-            above = "is emulated, and says nothing of the host's" if virtual else "is not visible"
+            above = "is emulated, and does not show the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.part, found, remedy=(look,))
@@ -314,15 +314,16 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 def _reached(evidence: Evidence, link: Part) -> float | None:
     """Returns the largest share of its peers' median figure that a cell over a link reaches, if all
-    cells over it stay clearly below."""
+    cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     shares = [
         share for case in cases if link in case.timed and case.equivalent in others
         and (share := case.cell.share(median(others[case.equivalent]))) is not None
     ]  # fmt: skip
+    is_low = any(case.cell.verdict == "low" for case in cases if link in case.timed)
     most = max(shares, default=1.0)
-    return most if len(shares) > 1 and most < _CLEAR else None
+    return most if len(shares) > 1 and most < _CLEAR and not is_low else None
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)

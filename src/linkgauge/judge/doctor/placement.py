@@ -58,7 +58,8 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
             what = " and ".join(missing)
             found = f"this process may not use the {what} of node {node}, the nearest one"
             remedy = (
+                "# If taskset or numactl restricts it, start it on that node:",
                 f"numactl --cpunodebind={node} --membind={node} linkgauge run",
-                "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
+                "# If a cpuset does, widen it, as by docker run --cpuset-cpus --cpuset-mems.",
             )
             yield Finding("allowed", "fail", device, found, why, remedy)

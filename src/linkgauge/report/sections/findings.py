@@ -115,7 +115,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
             continue
         problem = problem_of(first.equivalent)
         said = [each for each in problem.said if each[0] == "why"]
-        said += [("explains", headline(equivalent)) for equivalent in first.explained]
+        said += [("symptom", headline(equivalent)) for equivalent in first.explained]
         if others:
             said.append(("likewise", plain(subjects_of(*(group.equivalent for group in others)))))
         alone = len(problem.steps) == 1 and isinstance(problem.steps[0], Command)

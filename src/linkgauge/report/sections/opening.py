@@ -151,6 +151,7 @@ _WHY_NOT: dict[NotJudged, str] = {
     "assumed": "rests on assumed facts",
 }
 _NO_REFERENCE = "no reference"
+_WORDS = {"fail": "with wrong bytes"}
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
@@ -162,8 +163,8 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
     counts: list[tuple[int, str, Tone]] = [
-        *((statuses[status], status, "bad") for status in BROKEN),
-        (skipped, "skipped", "dim"),
+        *((statuses[status], _WORDS.get(status, status), "bad") for status in BROKEN),
+        (skipped, "more skipped" if measured else "skipped", "dim"),
         *(
             (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
             for severity, tone in SEVERITIES.items()
@@ -190,7 +191,7 @@ def _judged(run: Run) -> Iterator[Tile]:
     degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
     peers = "as fast as their peers"
     pairs = known.cpus, f"pairs of CPUs {peers}", TONES["ok"]
-    yield from _counted([degraded, pairs, (known.others, peers, TONES["ok"])])
+    yield from _counted([degraded, pairs, (known.others, f"others {peers}", TONES["ok"])])
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
     yield from _counted([

@@ -173,7 +173,7 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
         equivalent for equivalent in wrong.group.explained
         if equivalent[0].severity == "fail" or equivalent[0].check == "slow"
     ]  # fmt: skip
-    return [("explains", headline(equivalent)) for equivalent in grave[:1]]
+    return [("symptom", headline(equivalent)) for equivalent in grave[:1]]
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:

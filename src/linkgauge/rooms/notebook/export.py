@@ -15,8 +15,8 @@ from linkgauge.report.formats import SAMPLES, SUMMARY
 class ExportOptions(Options):
     run: Path | None = argument(
         "RUN",
-        "Write this run.json, the run in this folder, or what `pack` wrote. Default: the latest "
-        "run of this machine.",
+        "The run: its run.json, its folder, or what `pack` wrote. Default: the latest run of this "
+        "machine.",
         offer=labels,
     )
     form: common.ExportFormat
