@@ -217,7 +217,7 @@ def magnitude(kind: str, cells: Sequence[int], number: int, draw: random.Random)
 
 def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
     """One faulted run; None where no such fault can be told on this machine."""
-    draw = random.Random(f"{SEED} {kind} {place} {machine} {number}")
+    draw = random.Random(f"{SEED} {kind} {place} {Path(machine).name} {number}")
     for _ in range(ATTEMPTS):
         bed = Bed(machine, draw)
         if place == "switch" and not bed.hardware.switches:
