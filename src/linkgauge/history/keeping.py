@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from linkgauge.model.documents.history import EarlierMedians, EarlierRun
 
     from .reading import Equivalent
+    from .records import ComparableRun
     from .store import Store
 
 _failed: set[str] = set()
@@ -81,6 +82,16 @@ def medians_before(
         from .reading import earlier_medians
 
         return earlier_medians(store, run, last, equivalent, fewest)
+
+
+def runs_before(run: ComparableRun, last: int) -> tuple[EarlierRun, ...]:
+    """As `earlier_runs`, without figures; none if the history is off. Raises LinkgaugeError."""
+    with _reading() as store:
+        if store is None:
+            return ()
+        from .reading import earlier_runs
+
+        return earlier_runs(store, run, last=last, benchmarks=())
 
 
 @contextmanager

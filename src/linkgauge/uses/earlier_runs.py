@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from linkgauge.engine.budget import seconds_between
+from linkgauge.engine.controller import now
 from linkgauge.engine.kept.again import AGAIN
 from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.ranges import with_ranges_of
 from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
+from linkgauge.engine.plan import Plan
 from linkgauge.history import is_off
-from linkgauge.history.keeping import medians_before
+from linkgauge.history.keeping import medians_before, runs_before
 from linkgauge.judge.compare.earlier import (
     FEWEST,
     as_figures,
@@ -24,12 +29,16 @@ from linkgauge.judge.compare.earlier import (
 from linkgauge.judge.compare.likeness import RunFigures, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.settings import Settings
 
 from .sides import Say, to_stderr
 
 MOST = 50
 """The most earlier runs that are read: the latest ones."""
 _LATEST = 20
+_TIMED = 5
+"""The latest runs that show how long a plan takes."""
 _MOST_FIGURES = 20_000
 """The most figures in all earlier runs with which a kept run is compared. Comparing them takes a
 second."""
@@ -60,6 +69,31 @@ def since(run: Run) -> tuple[Run, str | None]:
         return run, None
     known = run if found.earlier is None else replace(run, earlier=found.earlier)
     return known, since_line(found)
+
+
+class _Begun(NamedTuple):
+    """A run that begins now."""
+
+    id: str
+    started: str
+    machine: Machine
+    settings: Settings
+
+
+def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | None:
+    """Returns the median of the seconds that the latest runs of a plan of as many cells took on
+    this machine, with the same settings. Returns None without such runs, and if the history cannot
+    be read."""
+    cells = sum(len(table.cells) for table in plan)
+    try:
+        past = runs_before(_Begun("", now(), machine, settings), _TIMED)
+    except LinkgaugeError:
+        return None
+    taken = [
+        seconds_between(one.run.started, one.run.finished) for one in past
+        if one.run.finished is not None and (one.run.cells, one.settings) == (cells, settings)
+    ]  # fmt: skip
+    return median(taken) if taken else None
 
 
 def history_of(

@@ -52,8 +52,13 @@ def carry_out(
             from linkgauge.report.formats import PLAN
             from linkgauge.report.sections.plan import dry_run
 
+            from .earlier_runs import usual_seconds
+
             asked = session.request
-            display.format.write(PLAN, dry_run(plan, asked.settings, asked.budget))
+            usual = None
+            if asked.budget == "plan":
+                usual = usual_seconds(plan, session.machine, asked.settings)
+            display.format.write(PLAN, dry_run(plan, asked.settings, asked.budget, usual))
             return 0
         return concluded(session, plan, report, report.keeper, report.conclude)
 

@@ -22,20 +22,24 @@ class DryRun(msgspec.Struct, frozen=True):
     peak_memory: The most bytes that are taken at once, by memory.
     most_seconds: The most seconds that it takes; null if that depends on the samples.
     budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
+    usual: The seconds that its latest runs on this machine took; null if there are none.
     repeated_for: The seconds for which it is repeated; null if it is not."""
 
     plan: Plan
     peak_memory: dict[str, int]
     most_seconds: float | None
     budget: Promise | None = None
+    usual: float | None = None
     repeated_for: float | None = None
 
 
-def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> DryRun:
+def dry_run(
+    plan: Plan, settings: Settings, asked: float | OfPlan | None, usual: float | None = None
+) -> DryRun:
     repeated = None if settings.soak is None else settings.soak.seconds
     budget = promise_of(plan, settings, asked)
     most = most_seconds(plan, settings) if budget is None else budget.most
-    return DryRun(plan, peak_memory(plan), most, budget, repeated)
+    return DryRun(plan, peak_memory(plan), most, budget, usual, repeated)
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
@@ -57,7 +61,9 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     if dry.budget is not None:
         aim, most = map(format_duration, dry.budget)
         time = f"at most {most}"
-        if aim != most:
+        if dry.usual is not None:
+            time = f"about {format_duration(dry.usual)}, as its latest runs here took; {time}"
+        elif aim != most:
             time = f"about {aim}, {time} if the machine is busy"
     if dry.repeated_for is not None:
         time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
