@@ -9,6 +9,7 @@ from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
@@ -63,6 +64,8 @@ class _Seen:
         self.low = [one for one in self.cells if one.cell.verdict == "low"]
         self.ranks = max((len(one.cell.transfers) for one in self.cells), default=0)
         self.is_across = is_across(tool)
+        expected = (one.cell.expected for one in self.cells)
+        self.is_expected = any(one is not None and one.achievable for one in expected)
         self.curves = [(result, _curve(result.cells)) for result in run.results]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
@@ -110,7 +113,8 @@ def _of_links(seen: _Seen) -> None:
     is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
-    seen.say("assumed", is_assumed and any(one in seen.pairs for one in seen.low))
+    is_between = not seen.is_across and any(one in seen.pairs for one in seen.low)
+    seen.say("assumed", is_assumed and is_between)
     both, alone = (seen.best(f"host_to_device_{name}memcpy_ce") for name in ("bidirectional_", ""))
     relaxed = {None: "no text tells", True: "it is on", False: "it is off"}[seen.tool.relaxed]
     is_half = 0 < both < _FAR_BELOW_OTHERS * alone
@@ -131,15 +135,14 @@ def _of_hosts(seen: _Seen) -> None:
         if racks and seen.ranks <= _RACK and not is_net(tool):
             seen.say("rack", nodes=nodes, model=racks[0])
             return
-        is_unknown = not any(o.cell.expected and o.cell.expected.achievable for o in seen.cells)
-        seen.say("nodes", is_unknown, nodes=nodes, known=known)
+        seen.say("nodes", not seen.is_expected and seen.carried is None, nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
-        seen.say("all_to_all", seen.has("alltoall", "sendrecv", "gather", "scatter"))
+        seen.say("all_to_all", seen.has("alltoall", "gather", "scatter"))
         ways, is_tcp = tool.ways, "NET/Socket" in tool.ways
         seen.say("tcp_socket", is_tcp)
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
-        seen.say("little_network")
+        seen.say("little_network", any(not one.cell.is_as_expected for one in seen.cells))
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in FAR]
     is_used = seen.is_across or seen.has("rdma")
     seen.say("far_adapters", far and is_used, names=", ".join(far))
@@ -151,25 +154,24 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:
         rate = most * seen.ranks / (2 * (seen.ranks - 1))
-        seen.say("tree", most=most, rate=rate, fit=_fitting(rate, tool.adapters))
+        seen.say("tree", most=most, rate=rate, fit=_fitting(seen, rate, tool.adapters))
         most = rate
     elif "NET/Socket" not in tool.ways:
-        seen.say("adapters", fit=_fitting(most, tool.adapters))
+        seen.say("adapters", fit=_fitting(seen, most, tool.adapters))
     _reported_speed(seen, most)
 
 
-def _reported_speed(seen: _Seen, most: float) -> bool:
-    """Says what adapters of known speed carry. Returns whether any is known."""
-    if seen.carried is not None:
+def _reported_speed(seen: _Seen, most: float) -> None:
+    """Says what adapters of known speed carry, unless the expectation of a figure does."""
+    if seen.carried is not None and not seen.is_expected:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_reported", because=seen.carried.because, share=share)
-    return seen.carried is not None
 
 
-def _fitting(most: float, adapters: int | None = None) -> str:
+def _fitting(seen: _Seen, most: float, adapters: int | None = None) -> str:
     """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
-    nothing."""
-    fit = [
+    nothing, as where their speed is known."""
+    fit = [] if seen.carried is not None else [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed in (10, 25, 50, 100, 200, 400, 800)
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
@@ -182,17 +184,22 @@ def _of_tools(seen: _Seen) -> None:
     settings, is_tcp = seen.tool.settings, seen.has("nic_tcp_iperf3")
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
-    measured = {one.benchmark for one in seen.cells if one.benchmark.startswith(tests)}
-    rates = (seen.best(o) / (1 + bool(_BOTH_WAYS.search(o))) for o in measured if "lat" not in o)
+    own = [o for o in seen.cells if o.benchmark.startswith(tests) and "lat" not in o.benchmark]
+    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in own)
     most = max(rates, default=0.0)
-    is_reported = most and _reported_speed(seen, most / 1e9)
+    points = (((o.benchmark, *o.cell.place), (o.cell.bytes, o.cell.headline or 0.0)) for o in own)
+    for (name, *_), curve in grouped(points).items():
+        _fall(seen, "messages_fall", name, sorted(curve))
+    is_reported = seen.carried is not None
+    if most:
+        _reported_speed(seen, most / 1e9)
+        seen.say("adapter_speed", not (is_reported or is_tcp), fit=_fitting(seen, most / 1e9, 1))
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
         largest = max(result.size for result, _ in seen.curves)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
-        seen.say("adapter_speed", not is_reported, fit=_fitting(most / 1e9, 1))
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
     above = {"rate": most / 1e9, "most": carried / 1e9}
@@ -242,6 +249,8 @@ def _of_copies(seen: _Seen) -> None:
     share = f"{max(copy, triad) / (carried or 1):.0%}"
     seen.say("of_dimms", carried and triad, rate=carried, share=share)
     seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
+    is_host = seen.has("memory_stream", "memory_reads", "host_to_host")
+    seen.say("dimms", is_host and not carried)
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:
@@ -251,8 +260,9 @@ def _of_copies(seen: _Seen) -> None:
 
 # Curves of collectives.
 
+_Point = tuple[int, float]
 
-def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
+def _curve(cells: Sequence[CellResult]) -> list[_Point]:
     most = max((len(cell.transfers) for cell in cells), default=0)
     return sorted(
         (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
@@ -272,6 +282,7 @@ def _of_curves(seen: _Seen) -> None:
         is_late = size < _SMALL and starts > _LATE * max(len(seen.tool.hosts), 1)
         about = {"name": result.benchmark, "time": starts * 1e6, "size": format_size(size)}
         seen.say("slow_start", is_late, **about)
+        seen.say("pairs", curve and result.benchmark == "sendrecv")
         if len(curve) > 1 and curve[-2][1]:
             _of_curve(seen, result, curve)
     nvls = any(
@@ -285,16 +296,22 @@ def _of_curves(seen: _Seen) -> None:
         seen.say("in_switches", is_reduced and curve, most=most)
 
 
-def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -> None:
-    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+def _fall(seen: _Seen, text: str, name: str, curve: Sequence[_Point]) -> bool:
+    """Says that no size above the best one comes near it. Returns whether that is so."""
     at, best = max(curve, key=lambda one: one[1])
-    after = [(size, rate) for size, rate in curve if size > at]
-    since, rest = max(after, key=lambda one: one[1], default=(at, best))
-    is_falling = rest < _FALLS * best
-    fall = {"at": format_size(at), "most": best / 1e9, "less": rest / 1e9}
-    seen.say(
-        "falls", is_falling, name=name, since=format_size(min(after, default=(since,))[0]), **fall
-    )
+    after = [one for one in curve if one[0] > at]
+    less, since = max((rate for _, rate in after), default=best), min(after, default=(at,))[0]
+    rates = {"most": best / 1e9, "less": less / 1e9, "last": curve[-1][1] / 1e9}
+    sizes = {"at": at, "since": since, "largest": curve[-1][0]}
+    shown = {what: format_size(size) for what, size in sizes.items()}
+    seen.say(text, less < _FALLS * best, name=name, **rates, **shown)
+    return less < _FALLS * best
+
+
+def _of_curve(seen: _Seen, result: Result, curve: Sequence[_Point]) -> None:
+    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+    is_falling = _fall(seen, "falls", name, curve)
+    best = max(rate for _, rate in curve)
     average = result.average or best
     is_little = average < _FAIR * best and not is_falling
     seen.say("average", is_little, average=average / 1e9, most=best / 1e9)
