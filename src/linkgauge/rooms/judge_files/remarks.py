@@ -23,6 +23,7 @@ _FAR_BELOW_OTHERS = 0.8
 _LOADED = (0.85, 1.05)
 """The shares of its adapters' rate that a collective between hosts usually reaches."""
 _PAUSE = 2
+_TO_SOME = "sendrecv", "alltoall", "gather", "scatter"
 _BOTH_WAYS = re.compile("bibw|exchange|sendrecv")
 _OVER_LINKS, _MOST_OF_LINK = 1.05, 77e9
 """The share of links' rate, and the bytes/s each way of a link of any product, that no message
@@ -138,7 +139,7 @@ def _of_hosts(seen: _Seen) -> None:
         seen.say("nodes", not seen.is_expected and seen.carried is None, nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
-        seen.say("all_to_all", seen.has("alltoall", "gather", "scatter"))
+        seen.say("all_to_all", seen.has(*_TO_SOME[1:]))
         ways, is_tcp = tool.ways, "NET/Socket" in tool.ways
         seen.say("tcp_socket", is_tcp)
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
@@ -162,8 +163,10 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _reported_speed(seen: _Seen, most: float) -> None:
-    """Says what adapters of known speed carry, unless the expectation of a figure does."""
-    if seen.carried is not None and not seen.is_expected:
+    """Says what adapters of known speed carry. Where each rank sends to some others alone, its
+    figure is not what crosses the network, and an expectation alone tells."""
+    is_shared = seen.is_expected and seen.has(*_TO_SOME)
+    if seen.carried is not None and not is_shared:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_reported", because=seen.carried.because, share=share)
 
@@ -171,9 +174,9 @@ def _reported_speed(seen: _Seen, most: float) -> None:
 def _fitting(seen: _Seen, most: float, adapters: int | None = None) -> str:
     """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
     nothing, as where their speed is known."""
-    fit = [] if seen.carried is not None else [
+    fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
-        for speed in (10, 25, 50, 100, 200, 400, 800)
+        for speed in ((10, 25, 50, 100, 200, 400, 800) if seen.carried is None else ())
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
         if _LOADED[0] <= most / (count * speed / 8 * REACHED) <= _LOADED[1]
     ]
@@ -187,7 +190,9 @@ def _of_tools(seen: _Seen) -> None:
     own = [o for o in seen.cells if o.benchmark.startswith(tests) and "lat" not in o.benchmark]
     rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in own)
     most = max(rates, default=0.0)
-    points = (((o.benchmark, *o.cell.place), (o.cell.bytes, o.cell.headline or 0.0)) for o in own)
+    points = (
+        ((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0)) for o in own
+    )
     for (name, *_), curve in grouped(points).items():
         _fall(seen, "messages_fall", name, sorted(curve))
     is_reported = seen.carried is not None
@@ -261,6 +266,7 @@ def _of_copies(seen: _Seen) -> None:
 # Curves of collectives.
 
 _Point = tuple[int, float]
+
 
 def _curve(cells: Sequence[CellResult]) -> list[_Point]:
     most = max((len(cell.transfers) for cell in cells), default=0)
