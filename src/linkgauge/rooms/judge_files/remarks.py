@@ -219,20 +219,18 @@ def _links(seen: _Seen) -> tuple[str, float]:
     """Returns the links of the first two accelerators in words, and the most bytes/s each way, or
     0."""
     cards = seen.known.accelerators
-    links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
-    between = [link for link in links if link.remote in ends]
-    rates = [link.rate for link in between if link.rate]
-    kind = between[0].kind if between else ""
+    between = [link for one in cards[:1] for link in one.links if link.remote in ends]
+    if not between:
+        return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
+    rates, kind = [link.rate for link in between if link.rate], between[0].kind
+    each, most = f"{len(between)} links ({kind})", len(between) * _MOST_OF_LINK
     if rates:
         each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way ({kind})"
-        return f"{each} carry messages between two GPUs", _OVER_LINKS * sum(rates)
-    found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
-    if found and found[0]:
-        each = found[0].replace(" × ", " links of ")
-        most = len(between) * _MOST_OF_LINK
-        return f"{each} each way ({kind}), as is assumed, carry messages between two GPUs", most
-    return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
+        most = _OVER_LINKS * sum(rates)
+    elif found := seen.known.assumed_of("link", cards[0].memory):
+        each = f"{found.replace(' × ', ' links of ')} each way ({kind}), as is assumed,"
+    return f"{each} carry messages between two GPUs", most
 
 
 def _of_copies(seen: _Seen) -> None:
