@@ -39,15 +39,13 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
     """Reads files; `-` is stdin. Raises InputError if one cannot be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
-    read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
+    read = (
+        read_bytes("stdin", sys.stdin.buffer.read(MOST_BYTES + 1))
+        if str(path) == _STDIN
+        else read_file(path)
+        for path in paths
+    )
     return [text for some in read for text in some]
-
-
-def _from_stdin() -> list[ReadText]:
-    data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
-    return read_bytes("stdin", data)
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:

@@ -67,7 +67,7 @@ class _Seen:
         self.is_across = is_across(tool)
         expected = (one.cell.expected for one in self.cells)
         self.is_expected = any(one is not None and one.achievable for one in expected)
-        self.curves = [(result, _curve(result.cells)) for result in run.results]
+        self.curves = [(one, curve) for one in run.results if (curve := _curve(one.cells))]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
         """Adds a text of remarks.yml with these fields, if it applies."""
@@ -202,7 +202,7 @@ def _of_tools(seen: _Seen) -> None:
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
-        largest = max(result.size for result, _ in seen.curves)
+        largest = max((one.cell.bytes or 0 for one in own), default=0)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
@@ -253,7 +253,7 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("of_dimms", carried and triad, rate=carried, share=share)
     seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
     is_host = seen.has("memory_stream", "memory_reads", "host_to_host")
-    seen.say("dimms", is_host and not carried)
+    seen.say("dimms", is_host and not (carried or seen.is_expected))
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:
@@ -280,24 +280,21 @@ def _curve(cells: Sequence[CellResult]) -> list[_Point]:
 def _of_curves(seen: _Seen) -> None:
     is_any = any(isinstance(one.cell.operation, Collective) for one in seen.cells)
     seen.say("alone", is_any and seen.ranks == 1)
-    for result, curve in seen.curves:
-        size = curve[0][0] if curve else _SMALL
-        starts = min((cell.headline or 1.0 for cell in result.cells), default=0.0) if curve else 0
-        is_late = size < _SMALL and starts > _LATE * max(len(seen.tool.hosts), 1)
-        about = {"name": result.benchmark, "time": starts * 1e6, "size": format_size(size)}
-        seen.say("slow_start", is_late, **about)
-        seen.say("pairs", curve and result.benchmark == "sendrecv")
-        if len(curve) > 1 and curve[-2][1]:
-            _of_curve(seen, result, curve)
     nvls = any(
         link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
         for one in seen.known.accelerators
         for link in one.links
     )
-    for result, curve in seen.curves if nvls else ():
-        is_reduced = result.benchmark == "all_reduce" and len(result.cells[0].transfers) > 2
-        most = max((rate for _, rate in curve), default=0.0) / 1e9
-        seen.say("in_switches", is_reduced and curve, most=most)
+    for result, curve in seen.curves:
+        name, size = result.benchmark, curve[0][0]
+        starts = min(cell.headline or 1.0 for cell in result.cells)
+        is_late = size < _SMALL and starts > _LATE * max(len(seen.tool.hosts), 1)
+        seen.say("slow_start", is_late, name=name, time=starts * 1e6, size=format_size(size))
+        seen.say("pairs", name == "sendrecv")
+        if len(curve) > 1 and curve[-2][1]:
+            _of_curve(seen, result, curve)
+        is_reduced = nvls and name == "all_reduce" and len(result.cells[0].transfers) > 2
+        seen.say("in_switches", is_reduced, most=max(rate for _, rate in curve) / 1e9)
 
 
 def _fall(seen: _Seen, text: str, name: str, curve: Sequence[_Point]) -> bool:
