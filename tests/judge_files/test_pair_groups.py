@@ -6,7 +6,12 @@ from itertools import permutations
 
 import pytest
 
-from linkgauge.rooms.judge_files.pair_groups import joined_by_figures, nodes_by_figures
+from linkgauge.rooms.judge_files.facts import copied
+from linkgauge.rooms.judge_files.pair_groups import (
+    figures_of_pairs,
+    joined_by_figures,
+    nodes_by_figures,
+)
 from linkgauge.rooms.judge_files.products import product_of
 
 DOUBLE = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
@@ -116,3 +121,23 @@ def test_pairs_of_two_accelerators_show_the_nodes_of_the_others():
     assert nodes(pairs) == dict.fromkeys(range(4), 0) | dict.fromkeys(range(4, 8), 1)
     pairs = {(a, b): rate for (a, b), rate in split(25, 20, at=7).items() if a in (0, 1)}
     assert nodes(pairs) == {}, "one alone may have a slow link"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "rate", "count"),
+    [("NVIDIA H100 PCIe", "device_to_device_memcpy_write_ce", 264.0, 12),
+     ("NVIDIA H100 PCIe", "device_to_device_memcpy_write_sm", 260.0, 12),
+     ("NVIDIA RTX A6000", "device_to_device_memcpy_read_ce", 51.0, 4),
+     ("NVIDIA RTX A6000", "device_to_device_memcpy_read_ce", 26.0, 0),
+     ("NVIDIA L40S", "device_to_device_memcpy_read_ce", 51.0, 0)],
+)  # fmt: skip
+def test_two_that_exceed_pcie_have_links(model, name, rate, count):
+    joins, said = joined(measured(lambda _a, _b: rate, devices=2), model, name)
+    assert joins == ({(0, 1): f"NV{count}"} if count else {})
+    assert ("figures between accelerators show" in said) is (count > 0)
+
+
+def test_both_ways_are_held_against_each():
+    """48 GB/s of both ways together are 24 each, which PCIe of Gen 4 carries."""
+    figures = [copied(a, b, 48.0, 1 << 29, both=True) for a, b in ((0, 1), (1, 0))]
+    assert joined_by_figures(figures_of_pairs(figures, [0, 1]), product_of("RTX A6000"))[0] == {}

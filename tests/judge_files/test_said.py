@@ -1,5 +1,7 @@
 """What an answer says of causes that the texts show, and of what is known to be so."""
 
+from pathlib import Path
+
 import pytest
 
 from command_kit import called
@@ -259,3 +261,28 @@ def test_figures_of_a_host_stand_beside_those_of_the_others(tmp_path):
     done = called("judge", *sorted(tmp_path.iterdir()))
     (row,) = [one for one in done.stdout.split("\n") if one.startswith("cpu_primes_single (")]
     assert {*row.split()[-2:]} == {"3724", "2055"}
+
+
+PUBLIC = Path(__file__).parents[1] / "data/judge/public"
+
+
+@pytest.mark.parametrize(
+    ("case", "said", "unsaid"),
+    [("p87", "No text tells the speed of the adapter", "of which"),
+     ("p87", "The buffers are D D", "nothing wrong"),
+     ("p88", "12 nvlink4 links in pairs: 260 GB/s", "PCIe and the CPU alone"),
+     ("p88", "NCCL_MIN_P2P_NCHANNELS", "2 hosts"),
+     ("p90", "43% of what is expected", "fits"), ("p90", "adapters far", "not what network joins"),
+     ("p91", "over few channels", "alltoall and its like"),
+     ("p92", "44% of what is expected", "6% of what is usually left"),
+     ("p92", "8 adapters of 400 Gb/s", "only assumed"),
+     ("p94", "12.2", "Usual causes of little"), ("p97", "dmidecode -t memory", "The DIMMs carry"),
+     ("p98", "imb_sendrecv falls from 17.6 GB/s at 512 KiB to 8.11 GB/s or less", "pingpong"),
+     ("p98", "or less from 1 MiB on, and 2.73 at 4 MiB", "slow_start"),
+     ("p99", "5.12", "falls from")],
+)  # fmt: skip
+def test_what_public_texts_ask_is_said(case, said, unsaid):
+    folder = next(PUBLIC.glob(f"{case}-*"))
+    answer = " ".join(called("judge", *sorted(folder.iterdir())).stdout.split())
+    assert said in answer, answer
+    assert unsaid not in answer, answer

@@ -119,10 +119,8 @@ def read_bytes(name: str, data: bytes) -> list[ReadText]:
                 data = file.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{name}: damaged gzip: {error}") from error
-        if len(data) > MOST_BYTES:
-            raise InputError(
-                f"{name} has more than {MOST_BYTES} bytes unpacked: give a smaller file"
-            )
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{name} holds more than {MOST_BYTES} bytes: give less")
     return read_text(name, data.decode("utf-8", "replace"))
 
 

@@ -149,12 +149,8 @@ class ReportedFigure(NamedTuple):
     @property
     def is_possible(self) -> bool:
         if self.work is not None:
-            return (
-                self.ranks == 1
-                or not self.size
-                or self.figure <= 0
-                or self.size / self.figure < _BEST_LINK
-            )
+            is_alone = self.ranks == 1 or self.figure <= 0
+            return is_alone or (self.size or 0) / self.figure < _BEST_LINK
         unit = self.host.unit if self.host is not None else BANDWIDTH.symbol
         best = _BEST_LINK if "_to_" in self.benchmark else _BEST_MEMORY
         return unit != BANDWIDTH.symbol or self.figure < best

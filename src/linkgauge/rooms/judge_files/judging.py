@@ -39,15 +39,13 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
     """Reads files; `-` is stdin. Raises InputError if one cannot be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
-    read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
+    read = (
+        read_bytes("stdin", sys.stdin.buffer.read(MOST_BYTES + 1))
+        if str(path) == _STDIN
+        else read_file(path)
+        for path in paths
+    )
     return [text for some in read for text in some]
-
-
-def _from_stdin() -> list[ReadText]:
-    data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
-    return read_bytes("stdin", data)
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
@@ -225,24 +223,22 @@ def judged_hosts(
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """A text without figures describes all hosts. A text of an unnamed host counts for an earlier
-    one, unless both have the same figures, or a test of one failed that the other has, too."""
+    """A text without figures describes all hosts. A text of an unnamed host counts for a named or
+    an earlier one, unless both have the same figures, or a test of one failed that the other has,
+    too."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
-    for text in texts:
-        if not text.has_figures:
-            continue
+    named = [(text.host or _hostname(text), text) for text in texts if text.has_figures]
+    for name, text in sorted(named, key=lambda one: not one[0]):
         figures = {one[:3] + one[4:6] for log in text.logs for one in log.figures}
         tests: set[_Key] = {("test", one[0]) for one in figures}
         failed: set[_Key] = {("failed", one.test) for log in text.logs for one in log.failures}
         own = figures | failed
         own |= {("failed", test) for _, test in tests} | {("test", test) for _, test in failed}
-        name = text.host or _hostname(text)
-        if not name:
-            name = next((host for host in found if not keys[host] & own), "")
-            name = name or PurePath(text.name).stem
-            name = text.name if keys.get(name, set()) & own else name
-        found.setdefault(name, []).append(text)
-        keys.setdefault(name, set()).update(figures, tests, failed)
+        host = name or next((host for host in found if not keys[host] & own), "")
+        host = host or PurePath(text.name).stem
+        host = text.name if not name and keys.get(host, set()) & own else host
+        found.setdefault(host, []).append(text)
+        keys.setdefault(host, set()).update(figures, tests, failed)
     shared = [text for text in texts if not text.has_figures]
     return {host: [*own, *shared] for host, own in found.items()}
 

@@ -17,8 +17,10 @@ from .facts import ReportedFigure
 from .products import Product
 
 _Member = TypeVar("_Member")
-_COUNTS = (3, 2)
+_COUNTS = (3, 2, 1)
 """The numbers of groups that are tried: a topology of three must not be taken for one of two."""
+_ALIKE = 1.1
+"""The ratio of figures within a single group, at most."""
 _FITS = (0.85, 1.1)
 """The shares of what links carry at which figures fit them."""
 _APART = 0.95
@@ -36,7 +38,8 @@ def figures_of_pairs(
     for one in reported:
         is_copy = one.benchmark.startswith("device_to_device_") and "memcpy" in one.benchmark
         if is_copy and one.part is None and one.row != one.column:
-            found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = one.figure
+            each = one.figure / (1 + ("bidirectional" in one.benchmark))
+            found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = each
     every = {*indices}
     return {name: own for name, own in found.items() if {a for ends in own for a in ends} == every}
 
@@ -45,16 +48,23 @@ Joined = tuple[dict[tuple[int, int], str], str]
 
 
 def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) -> Joined:
-    """Links as in `nvidia-smi topo -m`, with a sentence, by the first benchmark that shows a
-    topology; nothing if a switch joins the product."""
+    """Returns links as `nvidia-smi topo -m` has them, and a sentence about the groups, by the first
+    benchmark that shows a topology; nothing if a switch joins all of the product alike. A single
+    group shows links that nothing else tells of, where it exceeds what PCIe carries."""
     if product is not None and product.usual == "switch":
         return {}, ""
+    least = 1 if product is not None and product.links and not product.usual else 2
     direct = (
-        own for name, own in measured.items()
-        if not name.endswith("_staged") and len(own) > max(_COUNTS) and min(own.values()) > 0
+        (own, product.reach["_sm" in name] if product is not None else 1.0)
+        for name, own in measured.items()
+        if not name.endswith("_staged") and min(own.values()) > 0
+    )
+    tried = (
+        (_groups(own, count), reach)
+        for own, reach in direct
+        for count in _COUNTS if least <= count and (len(own) > _COUNTS[0] or count == 1)
     )  # fmt: skip
-    tried = (_groups(own, count) for own in direct for count in _COUNTS)
-    found = (_joined(groups, product) for groups in tried if _is_tight(groups))
+    found = (_joined(groups, product, reach) for groups, reach in tried if _is_tight(groups))
     return next(filter(None, found), ({}, ""))
 
 
@@ -86,14 +96,14 @@ def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
     return merged
 
 
-def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
+def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> Joined | None:
     if any(one.keys() != {(b, a) for a, b in one} for one in groups):
         return None
     degrees = [Counter(a for a, _ in one) for one in groups]
     if any(one.keys() != degrees[0].keys() or len({*one.values()}) > 1 for one in degrees):
         return None
     rates = [median(group.values()) for group in groups]
-    counts = [_links(rate, min(rates), product) for rate in rates]
+    counts = [_links(rate, min(rates), product, reach) for rate in rates]
     kind = f"{product.links[0]} link" if product is not None and product.links else ""
     said = "; ".join(
         (f"{count_of(count, kind)} " if count and kind else "")
@@ -108,14 +118,15 @@ def _joined(groups: Sequence[Pairs], product: Product | None) -> Joined | None:
     }  # fmt: skip
     if not joins or len({*filter(None, counts)}) < len([*filter(None, counts)]):
         return None
-    return joins, f"figures between accelerators show a topology of {len(groups)} groups, {said}"
+    several = f"a topology of {len(groups)} groups, " if len(groups) > 1 else ""
+    return joins, f"figures between accelerators show {several}{said}"
 
 
 def _groups(pairs: Pairs, count: int) -> list[Pairs]:
     """The fastest first, cut where neighbouring figures differ most."""
     order = sorted(pairs.items(), key=lambda one: -one[1])
     steps = [before / after for (_, before), (_, after) in pairwise(order)]
-    cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[1 - count :])
+    cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[len(steps) + 1 - count :])
     ends = pairwise((0, *(at + 1 for at in cuts), len(order)))
     return [dict(order[begin:end]) for begin, end in ends]
 
@@ -124,17 +135,17 @@ def _is_tight(groups: Sequence[Pairs]) -> bool:
     """Whether figures of two groups differ more than any two of a group."""
     ranges = [(min(own.values()), max(own.values())) for own in groups]
     widest = max(most / least for least, most in ranges)
-    return min(before[0] / after[1] for before, after in pairwise(ranges)) > widest
+    steps = (before[0] / after[1] for before, after in pairwise(ranges))
+    return min(steps, default=_ALIKE) > widest
 
 
-def _links(rate: float, slowest: float, product: Product | None) -> int:
+def _links(rate: float, slowest: float, product: Product | None, reach: float) -> int:
     pcie = link_rate(*(product.pcie if product is not None and product.pcie else _PCIE))
     if rate == slowest <= pcie:
         return 0
     if product is None or product.links is None:
         count = round(rate / slowest)
         return count if count > 1 or slowest > pcie else 0
-    carries = product.links[2] * 1e9 * product.reach[0]
-    count = round(rate / carries)
-    is_fit = count <= product.links[1] and _FITS[0] <= rate / (max(count, 1) * carries) <= _FITS[1]
-    return count if is_fit else 0
+    carries = product.links[2] * 1e9 * reach
+    count = min(round(rate / carries), product.links[1])
+    return count if _FITS[0] <= rate / (max(count, 1) * carries) <= _FITS[1] else 0

@@ -9,6 +9,7 @@ from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
@@ -22,6 +23,7 @@ _FAR_BELOW_OTHERS = 0.8
 _LOADED = (0.85, 1.05)
 """The shares of its adapters' rate that a collective between hosts usually reaches."""
 _PAUSE = 2
+_TO_SOME = "sendrecv", "alltoall", "gather", "scatter"
 _BOTH_WAYS = re.compile("bibw|exchange|sendrecv")
 _OVER_LINKS, _MOST_OF_LINK = 1.05, 77e9
 """The share of links' rate, and the bytes/s each way of a link of any product, that no message
@@ -63,7 +65,9 @@ class _Seen:
         self.low = [one for one in self.cells if one.cell.verdict == "low"]
         self.ranks = max((len(one.cell.transfers) for one in self.cells), default=0)
         self.is_across = is_across(tool)
-        self.curves = [(result, _curve(result.cells)) for result in run.results]
+        expected = (one.cell.expected for one in self.cells)
+        self.is_expected = any(one is not None and one.achievable for one in expected)
+        self.curves = [(one, curve) for one in run.results if (curve := _curve(one.cells))]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
         if applies:
@@ -109,7 +113,8 @@ def _of_links(seen: _Seen) -> None:
     is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
-    seen.say("assumed", is_assumed and any(one in seen.pairs for one in seen.low))
+    is_between = not seen.is_across and any(one in seen.pairs for one in seen.low)
+    seen.say("assumed", is_assumed and is_between)
     both, alone = (seen.best(f"host_to_device_{name}memcpy_ce") for name in ("bidirectional_", ""))
     relaxed = {None: "no text tells", True: "it is on", False: "it is off"}[seen.tool.relaxed]
     is_half = 0 < both < _FAR_BELOW_OTHERS * alone
@@ -130,15 +135,14 @@ def _of_hosts(seen: _Seen) -> None:
         if racks and seen.ranks <= _RACK and not is_net(tool):
             seen.say("rack", nodes=nodes, model=racks[0])
             return
-        is_unknown = not any(o.cell.expected and o.cell.expected.achievable for o in seen.cells)
-        seen.say("nodes", is_unknown, nodes=nodes, known=known)
+        seen.say("nodes", not seen.is_expected and seen.carried is None, nodes=nodes, known=known)
         _of_network(seen, tool)
         seen.say("one_gpu", seen.ranks == len(tool.hosts))
-        seen.say("all_to_all", seen.has("alltoall", "sendrecv", "gather", "scatter"))
+        seen.say("all_to_all", seen.has(*_TO_SOME[1:]))
         ways, is_tcp = tool.ways, "NET/Socket" in tool.ways
         seen.say("tcp_socket", is_tcp)
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
-        seen.say("little_network")
+        seen.say("little_network", any(not one.cell.is_as_expected for one in seen.cells))
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in FAR]
     is_used = seen.is_across or seen.has("rdma")
     seen.say("far_adapters", far and is_used, names=", ".join(far))
@@ -150,25 +154,28 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:
         rate = most * seen.ranks / (2 * (seen.ranks - 1))
-        seen.say("tree", most=most, rate=rate, fit=_fitting(rate, tool.adapters))
+        seen.say("tree", most=most, rate=rate, fit=_fitting(seen, rate, tool.adapters))
         most = rate
     elif "NET/Socket" not in tool.ways:
-        seen.say("adapters", fit=_fitting(most, tool.adapters))
+        seen.say("adapters", fit=_fitting(seen, most, tool.adapters))
     _reported_speed(seen, most)
 
 
-def _reported_speed(seen: _Seen, most: float) -> bool:
-    if seen.carried is not None:
+def _reported_speed(seen: _Seen, most: float) -> None:
+    """Says what adapters of known speed carry. Where each rank sends to some others alone, its
+    figure is not what crosses the network, and an expectation alone tells."""
+    is_shared = seen.is_expected and seen.has(*_TO_SOME)
+    if seen.carried is not None and not is_shared:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
         seen.say("adapters_reported", because=seen.carried.because, share=share)
-    return seen.carried is not None
 
 
-def _fitting(most: float, adapters: int | None = None) -> str:
-    """`most` is in GB/s. Empty if no usual set of adapters fits."""
+def _fitting(seen: _Seen, most: float, adapters: int | None = None) -> str:
+    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
+    nothing, as where their speed is known."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
-        for speed in (10, 25, 50, 100, 200, 400, 800)
+        for speed in ((10, 25, 50, 100, 200, 400, 800) if seen.carried is None else ())
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
         if _LOADED[0] <= most / (count * speed / 8 * REACHED) <= _LOADED[1]
     ]
@@ -179,17 +186,24 @@ def _of_tools(seen: _Seen) -> None:
     settings, is_tcp = seen.tool.settings, seen.has("nic_tcp_iperf3")
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
-    measured = {one.benchmark for one in seen.cells if one.benchmark.startswith(tests)}
-    rates = (seen.best(o) / (1 + bool(_BOTH_WAYS.search(o))) for o in measured if "lat" not in o)
+    own = [o for o in seen.cells if o.benchmark.startswith(tests) and "lat" not in o.benchmark]
+    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in own)
     most = max(rates, default=0.0)
-    is_reported = most and _reported_speed(seen, most / 1e9)
+    points = (
+        ((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0)) for o in own
+    )
+    for (name, *_), curve in grouped(points).items():
+        _fall(seen, "messages_fall", name, sorted(curve))
+    is_reported = seen.carried is not None
+    if most:
+        _reported_speed(seen, most / 1e9)
+        seen.say("adapter_speed", not (is_reported or is_tcp), fit=_fitting(seen, most / 1e9, 1))
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
-        largest = max(result.size for result, _ in seen.curves)
+        largest = max((one.cell.bytes or 0 for one in own), default=0)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
-        seen.say("adapter_speed", not is_reported, fit=_fitting(most / 1e9, 1))
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
     above = {"rate": most / 1e9, "most": carried / 1e9}
@@ -202,20 +216,18 @@ def _of_tools(seen: _Seen) -> None:
 
 def _links(seen: _Seen) -> tuple[str, float]:
     cards = seen.known.accelerators
-    links = [link for one in cards[:1] for link in one.links]
     ends = ("nvswitch", *(one.memory for one in cards[1:2]))
-    between = [link for link in links if link.remote in ends]
-    rates = [link.rate for link in between if link.rate]
-    kind = between[0].kind if between else ""
+    between = [link for one in cards[:1] for link in one.links if link.remote in ends]
+    if not between:
+        return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
+    rates, kind = [link.rate for link in between if link.rate], between[0].kind
+    each, most = f"{len(between)} links ({kind})", len(between) * _MOST_OF_LINK
     if rates:
         each = f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way ({kind})"
-        return f"{each} carry messages between two GPUs", _OVER_LINKS * sum(rates)
-    found = [seen.known.assumed_of("link", one.memory) for one in cards[:1] if between]
-    if found and found[0]:
-        each = found[0].replace(" × ", " links of ")
-        most = len(between) * _MOST_OF_LINK
-        return f"{each} each way ({kind}), as is assumed, carry messages between two GPUs", most
-    return "the links between the GPUs, or the GPU's PCIe link, carry the messages", 0.0
+        most = _OVER_LINKS * sum(rates)
+    elif found := seen.known.assumed_of("link", cards[0].memory):
+        each = f"{found.replace(' × ', ' links of ')} each way ({kind}), as is assumed,"
+    return f"{each} carry messages between two GPUs", most
 
 
 def _of_copies(seen: _Seen) -> None:
@@ -237,6 +249,8 @@ def _of_copies(seen: _Seen) -> None:
     share = f"{max(copy, triad) / (carried or 1):.0%}"
     seen.say("of_dimms", carried and triad, rate=carried, share=share)
     seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
+    is_host = seen.has("memory_stream", "memory_reads", "host_to_host")
+    seen.say("dimms", is_host and not (carried or seen.is_expected))
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:
@@ -246,8 +260,10 @@ def _of_copies(seen: _Seen) -> None:
 
 # Curves of collectives.
 
+_Point = tuple[int, float]
 
-def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
+
+def _curve(cells: Sequence[CellResult]) -> list[_Point]:
     most = max((len(cell.transfers) for cell in cells), default=0)
     return sorted(
         (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
@@ -261,35 +277,39 @@ def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
 def _of_curves(seen: _Seen) -> None:
     is_any = any(isinstance(one.cell.operation, Collective) for one in seen.cells)
     seen.say("alone", is_any and seen.ranks == 1)
-    for result, curve in seen.curves:
-        size = curve[0][0] if curve else _SMALL
-        starts = min((cell.headline or 1.0 for cell in result.cells), default=0.0) if curve else 0
-        is_late = size < _SMALL and starts > _LATE * max(len(seen.tool.hosts), 1)
-        about = {"name": result.benchmark, "time": starts * 1e6, "size": format_size(size)}
-        seen.say("slow_start", is_late, **about)
-        if len(curve) > 1 and curve[-2][1]:
-            _of_curve(seen, result, curve)
     nvls = any(
         link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
         for one in seen.known.accelerators
         for link in one.links
     )
-    for result, curve in seen.curves if nvls else ():
-        is_reduced = result.benchmark == "all_reduce" and len(result.cells[0].transfers) > 2
-        most = max((rate for _, rate in curve), default=0.0) / 1e9
-        seen.say("in_switches", is_reduced and curve, most=most)
+    for result, curve in seen.curves:
+        name, size = result.benchmark, curve[0][0]
+        starts = min(cell.headline or 1.0 for cell in result.cells)
+        is_late = size < _SMALL and starts > _LATE * max(len(seen.tool.hosts), 1)
+        seen.say("slow_start", is_late, name=name, time=starts * 1e6, size=format_size(size))
+        seen.say("pairs", name == "sendrecv")
+        if len(curve) > 1 and curve[-2][1]:
+            _of_curve(seen, result, curve)
+        is_reduced = nvls and name == "all_reduce" and len(result.cells[0].transfers) > 2
+        seen.say("in_switches", is_reduced, most=max(rate for _, rate in curve) / 1e9)
 
 
-def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -> None:
-    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+def _fall(seen: _Seen, text: str, name: str, curve: Sequence[_Point]) -> bool:
+    """Says that no size above the best one comes near it. Returns whether that is so."""
     at, best = max(curve, key=lambda one: one[1])
-    after = [(size, rate) for size, rate in curve if size > at]
-    since, rest = max(after, key=lambda one: one[1], default=(at, best))
-    is_falling = rest < _FALLS * best
-    fall = {"at": format_size(at), "most": best / 1e9, "less": rest / 1e9}
-    seen.say(
-        "falls", is_falling, name=name, since=format_size(min(after, default=(since,))[0]), **fall
-    )
+    after = [one for one in curve if one[0] > at]
+    less, since = max((rate for _, rate in after), default=best), min(after, default=(at,))[0]
+    rates = {"most": best / 1e9, "less": less / 1e9, "last": curve[-1][1] / 1e9}
+    sizes = {"at": at, "since": since, "largest": curve[-1][0]}
+    shown = {what: format_size(size) for what, size in sizes.items()}
+    seen.say(text, less < _FALLS * best, name=name, **rates, **shown)
+    return less < _FALLS * best
+
+
+def _of_curve(seen: _Seen, result: Result, curve: Sequence[_Point]) -> None:
+    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+    is_falling = _fall(seen, "falls", name, curve)
+    best = max(rate for _, rate in curve)
     average = result.average or best
     is_little = average < _FAIR * best and not is_falling
     seen.say("average", is_little, average=average / 1e9, most=best / 1e9)

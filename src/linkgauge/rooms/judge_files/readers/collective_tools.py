@@ -65,29 +65,28 @@ def _superbench(seen: TextScan) -> None:
     nodes = [one for one in seen.documents("node") if any("/" in key for key in one)]
     if not nodes:
         return
-    numbers = {
-        key: float(value)
-        for key, value in nodes[0].items()
-        if isinstance(value, int | float) and 0 < value < 1e12
-    }
-    found = [(match, rate) for key, rate in numbers.items() if (match := _COPY.fullmatch(key))]
-    for match, rate in found:
-        place = int(match[2])
-        source, to = (None if end == "H" else place for end in (match[1][0], match[1][2]))
-        seen.figures.append(copied(source, to, rate, _SIZE))
-    for key, rate in numbers.items():
-        if match := _LOOPBACK.fullmatch(key):
+    devices, rates = set[int](), dict[tuple[str, int], dict[str, float]]()
+    for key, rate in nodes[0].items():
+        if not isinstance(rate, int | float) or not 0 < rate < 1e12:
+            continue
+        if match := _COPY.fullmatch(key):
+            place = int(match[2])
+            source, to = (None if end == "H" else place for end in (match[1][0], match[1][2]))
+            seen.figures.append(copied(source, to, rate, _SIZE))
+            devices.add(place)
+        elif match := _LOOPBACK.fullmatch(key):
             seen.figures.append(loopback(match[1], int(match[2]), rate, f"adapter {match[3]}"))
-    _calls_of_node(seen, numbers, len({match[2] for match, _ in found}))
+        elif match := _CALL.fullmatch(key):
+            rates.setdefault((match[1], int(match[2])), {})[match[3]] = rate
+    _calls_of_node(seen, rates, len(devices))
     seen.remarks += [f"{len(nodes) - 1} more nodes {_LEFT}"] if len(nodes) > 1 else []
     seen.log("SuperBench", hosts=(str(nodes[0]["node"])[:80],))
 
 
-def _calls_of_node(seen: TextScan, numbers: Mapping[str, float], devices: int) -> None:
-    rates = dict[tuple[str, int], dict[str, float]]()
-    for key, rate in numbers.items():
-        if match := _CALL.fullmatch(key):
-            rates.setdefault((match[1], int(match[2])), {})[match[3]] = rate
+def _calls_of_node(
+    seen: TextScan, rates: Mapping[tuple[str, int], Mapping[str, float]], devices: int
+) -> None:
+    """Both rates tell the number of ranks, else all devices take part."""
     for (word, size), both in rates.items():
         name, bus = NAMES.get(word.replace("_", "")), both.get("busbw", 0.0)
         if name is None or not bus or not size:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 
 from ..facts import MIB, HostFigure, ReportedFigure, copied
-from ..lines import DECIMAL
+from ..lines import DECIMAL, index_of
 from ..rates import rates
 from ..scan import TextScan
 
@@ -43,46 +44,31 @@ _clpeak = rates(  # the copies of the largest buffer, unless the device has less
 )  # fmt: skip
 
 
-_ZE_PEERS = (
-    r"\s*(?P<ways>Uni|Bi)directional Bandwidth P2P (?P<verb>Write|Read): Device"
-    r"\( ?(?P<from>\d{1,3}) ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)"
-)
-_ZE_OTHERS = (
-    r"\s*Device +(?P<gpu>\d{1,3}): +(?P<model>\S.{2,80})",
-    _ZE_PEERS,
-    r"(?P<ways>)\s*\S.*\b(?:Latency|LATENCY)\b.*P2P",
-)
-
-
 def _level_zero(seen: TextScan) -> None:
+    """Reads the best rate of each table of sizes. Reading, the first device pulls from the
+    second; tables of latencies have no `ways`."""
     best = dict[tuple[object, ...], ReportedFigure]()
-    for figure in (*_ze_copies(seen), *_ze_peers(seen)):
-        key = figure.benchmark, *figure.place
-        best[key] = max(best.get(key, figure), figure, key=lambda one: one.figure)
-    seen.figures += best.values()
-    seen.log("level-zero-tests", vendor="intel")
-
-
-def _ze_copies(seen: TextScan) -> Iterator[ReportedFigure]:
     for said in seen.rows(
         r"\s*(?P<from>Host|Device\[\d{1,3}\])->(?P<to>Host|Device\[\d{1,3}\]) .{0,30}?"
         rf"\[\s*(?P<size>\d{{1,14}})(?: bytes)?\].{{0,20}}?BW = +(?P<rate>{DECIMAL}) GB",
-        *_ZE_OTHERS,
+        r"\s*Device +(?P<gpu>\d{1,3}): +(?P<model>\S.{2,80})",
+        r"\s*(?P<ways>Uni|Bi)directional Bandwidth P2P (?P<verb>Write|Read): Device"
+        r"\( ?(?P<from>\d{1,3}) ?\) ?-> ?Device\( ?(?P<to>\d{1,3}) ?\)",
+        r"(?P<ways>)\s*\S.*\b(?:Latency|LATENCY)\b.*P2P",
+        rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$",
+        **{"from": "Host", "to": "Host", "ways": "", "verb": ""},
     ):
-        ends = [int(said[end][7:-1]) if "[" in said[end] else None for end in ("from", "to")]
-        if ends != [None, None]:
-            yield copied(ends[0], ends[1], float(said["rate"]), max(int(said["size"]), 1))
-
-
-def _ze_peers(seen: TextScan) -> Iterator[ReportedFigure]:
-    """With a read, the first device pulls from the second."""
-    row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
-    for said in seen.rows(*_ZE_OTHERS, row, ways=""):
-        if said["ways"]:
-            reads, both = said["verb"] == "Read", said["ways"] == "Bi"
-            source, to = (int(said[end]) for end in (("to", "from") if reads else ("from", "to")))
+        source, to = (index_of(re.sub(r"\D", "", said[end])) for end in ("from", "to"))
+        is_peer = said["from"].isdecimal()
+        if (source, to) != (None, None) and (said["ways"] or not is_peer):
+            reads, both = is_peer and said["verb"] == "Read", is_peer and said["ways"] == "Bi"
+            source, to = (to, source) if reads else (source, to)
             size = max(int(said["size"]), 1)
-            yield copied(source, to, float(said["rate"]), size, reads=reads, both=both)
+            figure = copied(source, to, float(said["rate"]), size, reads=reads, both=both)
+            key = figure.benchmark, *figure.place
+            best[key] = max(best.get(key, figure), figure, key=lambda one: one.figure)
+    seen.figures += best.values()
+    seen.log("level-zero-tests", vendor="intel")
 
 
 READERS = {

@@ -11,13 +11,9 @@ from ..facts import MIB, HostFigure, ReportedFigure
 from ..scan import TextScan
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
-_TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
+_TEST = r"(?P<test>(?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
 _RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
-_LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
 _RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
-_TITLE = re.compile(rf'\s*"description": "{_TEST}"')
-_FIELD = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
-_ERROR = re.compile(r'\s*"error": "(.{1,200}?)"')
 _DEVICE = re.compile(rf".*?{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
@@ -36,17 +32,22 @@ def _read(seen: TextScan) -> None:
         if error:
             seen.fail(error, test or _TOOL, first)
 
-    for _, match in seen.each(_LINE, _TITLE, _FIELD, _ERROR):
-        if match.re is _LINE:
-            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(match.string)}
-            seen.figures += _figures(match[1], of, device)
-        elif match.re is _TITLE:
+    for _, own, _ in seen.marks(
+        rf"\s*{_TEST}:(?P<line>\s+{_RATE} Gbps .{{1,100}}), for {_RATE} seconds\.",
+        rf'\s*"description": "{_TEST}"',
+        rf'\s*"(?P<side>host|tile)_transfer_speed_gbps": "(?P<rate>{_RATE})"',
+        r'\s*"error": "(?P<error>.{1,200}?)"',
+    ):
+        if "line" in own:
+            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(own["line"])}
+            seen.figures += _figures(own["test"], of, device)
+        elif "test" in own:
             end_test()
-            test, rates, error = match[1], {}, ""
-        elif match.re is _ERROR:
-            error = match[1]
+            test, rates, error = own["test"], {}, ""
+        elif "error" in own:
+            error = own["error"]
         else:
-            rates[match[1]] = float(match[2])
+            rates[own["side"]] = float(own["rate"])
     end_test()
     if seen.figures or test:
         seen.log(_TOOL, vendor="graphcore")

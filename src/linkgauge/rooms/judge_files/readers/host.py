@@ -103,26 +103,23 @@ def _ibstat(seen: TextScan) -> None:
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
 
-_SPEEDS = {
-    "Speed:": (re.compile(r"^\s*Speed: (\d{4,7})Mb/s"), 1e-3),
-    "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
-    "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
-}
-"""What lines on a network adapter contain, how they give its speed, and the Gb/s of their unit."""
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, the highest of several: others are of other networks."""
-    found, is_own = dict[int, int](), False
-    for number, line in enumerate(seen.lines):
-        is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
-        seen.used |= {number} if is_own else set()
-        for part, (pattern, unit) in _SPEEDS.items():
-            if part in line and (match := pattern.search(line)):
-                found[number] = round(float(match[1]) * unit)
-    seen.used.update(found)
-    if speeds := Counter(found.values()):
+    """The most frequent speed counts, the highest of equally frequent ones: others are of other
+    networks. A rate with a decimal is in GB/s, others in Mb/s."""
+    for _ in seen.blocks(_ETHTOOL):
+        pass
+    speeds = Counter(
+        round(float(said["rate"]) * (8 if "." in said["rate"] else 1e-3))
+        for said in seen.rows(
+            r"\s*Speed: (?P<rate>\d{4,7})Mb/s",
+            r'.{0,200}?<net name=[^>]{1,60} speed="(?P<rate>\d{4,6})"',
+            r".{0,400}?\bNET\[(?P<rate>\d{1,3}\.\d)\]",
+        )
+    )
+    if speeds:
         speed = max(speeds, key=lambda one: (speeds[one], one))
         seen.facts(settings={"adapter Gb/s": str(speed)})
 

@@ -23,11 +23,6 @@ _USUAL = 16
 """The lanes of the slots of accelerators and of their adapters."""
 
 
-class _Place(NamedTuple):
-    above: tuple[str, ...] = ()
-    node: int | None = None
-
-
 class _Card(NamedTuple):
     """`kind` is the class as four hexadecimal digits; `about` has what a ReportedCard has."""
 
@@ -46,7 +41,7 @@ def _lstopo(seen: TextScan) -> None:
 
 
 def _note(seen: TextScan, root: Element) -> None:
-    nodes, cards = {}, list(_below(root, _Place(), 0))
+    nodes, cards = {}, list(_below(root))
     for one in root.iter("object"):
         index = index_of(one.get("os_index", ""))
         if one.get("type") == "NUMANode" and index is not None:
@@ -73,23 +68,25 @@ def _note(seen: TextScan, root: Element) -> None:
     )  # fmt: skip
 
 
-def _below(here: Element, at: _Place, depth: int) -> Iterator[_Card]:
+def _below(
+    here: Element, above: tuple[str, ...] = (), node: int | None = None, depth: int = 0
+) -> Iterator[_Card]:
     own = [one for one in here.findall("object") if one.get("type") == "NUMANode"]
     if here.get("type") == "NUMANode":
         own = [here]
     if len(own) == 1:
-        at = at._replace(node=index_of(own[0].get("os_index", "")))
+        node = index_of(own[0].get("os_index", ""))
     for one in here.findall("object") if depth <= _DEEPEST else ():
-        named, inside = one.get("pci_busid", ""), at
+        named, inside = one.get("pci_busid", ""), above
         address = address_of(named) or (named if named.startswith("bridge ") else None)
         if one.get("type") == "PCIDev" and address is not None:
-            yield _card(one, address, at)
+            yield _card(one, {"pci": address, "node": node, "above": above})
         elif one.get("type") == "Bridge" and address is not None:
-            inside = at._replace(above=(address, *at.above))
-        yield from _below(one, inside, depth + 1)
+            inside = (address, *above)
+        yield from _below(one, inside, node, depth + 1)
 
 
-def _card(one: Element, address: str, at: _Place) -> _Card:
+def _card(one: Element, at: dict[str, Any]) -> _Card:
     match = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}:[0-9a-f]{4})\]", one.get("pci_type", ""))
     kind, ids = match.groups() if match else ("", "")
     infos = {info.get("name"): info.get("value") for info in one.findall("info")}
@@ -98,12 +95,9 @@ def _card(one: Element, address: str, at: _Place) -> _Card:
     bracket = re.search(r"\[(.{2,60})\]$", model or "")
     rate = (number_of(one.get("pci_link_speed", "")) or 0.0) * 1e9
     speed = next((s for s in SPEEDS if abs(link_rate(s, _USUAL) - rate) < 0.01 * rate), None)
-    about = {
-        "model": model_of(ids[5:9]) or (bracket[1] if bracket else model), "pci": address,
-        "node": at.node, "above": at.above, "max_speed": speed,
-        "width": None if speed is None else _USUAL,
-    }  # fmt: skip
-    return _Card(kind, ids, next(named, None), about)
+    model = model_of(ids[5:9]) or (bracket[1] if bracket else model)
+    link = {"max_speed": speed, "width": None if speed is None else _USUAL}
+    return _Card(kind, ids, next(named, None), {"model": model, **at, **link})
 
 
 # The text on a console.
@@ -140,12 +134,8 @@ def _console(seen: TextScan) -> None:
             one.attrib |= {"type": "Bridge", "pci_busid": f"bridge {number}"}
         if "pci" in own:
             address = own["pci"] if own["pci"].count(":") == 2 else f"0000:{own['pci']}"
-            kind = _CLASSES.get(own["kind"], "")
-            one.attrib |= {
-                "type": "PCIDev",
-                "pci_busid": address,
-                "pci_type": f"{kind} [0000:0000]",
-            }
+            kind = f"{_CLASSES.get(own['kind'], '')} [0000:0000]"
+            one.attrib |= {"type": "PCIDev", "pci_busid": address, "pci_type": kind}
         if "rdma" in own:
             one.attrib |= {"osdev_type": "3", "name": own["rdma"]}
         above = stack[-1][1]

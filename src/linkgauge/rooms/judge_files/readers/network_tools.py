@@ -131,6 +131,7 @@ def _osu(seen: TextScan) -> None:
         r"#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
         r"(?:\s+v(?P<version>\S{1,12}))?",
         r"#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
+        r".{0,400}?\bosu_\w{1,20} (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
         rf"(?:\s+{DECIMAL}){{0,8}}\s*$",
         _OSU_ERROR, "#",

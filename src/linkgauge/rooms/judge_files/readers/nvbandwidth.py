@@ -19,44 +19,36 @@ from ..lines import Grid, address_of, at, index_of, number_of
 from ..scan import TextScan
 
 SIZE = 512 * MIB
-_VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
-_RUNNING = re.compile(r"\s*(?:Running|Waived:?)\s+([a-z][a-z0-9_]{5,80})[.:]?")
-_SUM = re.compile(
-    r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+([a-z][a-z0-9_]{5,80})\s"
-)
-_HEADING = re.compile(
-    r".*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
-)
-_DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
-_FAILED = re.compile(
-    r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)"
-    r"|((?:Error|ERROR|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*"
-    r"|\[CUDA_ERROR.*))"
-)
-_GIVEN = re.compile(r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(\d{1,7})\b")
-"""The command, with the buffer size in MiB."""
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def _read_text(seen: TextScan) -> None:
-    tool, version, name, waiting = "", None, "", list[tuple[Grid, int | None]]()
+    tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None]]()
     size = SIZE
-    for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED, _GIVEN):
-        if match.re is _VERSION:
-            tool, version = tool or match[1], version or match[2]
-        elif match.re is _GIVEN:
-            size = int(match[1]) * MIB
-        elif match.re is _RUNNING:
-            name, waiting = match[1], []
-        elif match.re is _HEADING and (grid := seen.grid(number + 1)):
+    for number, own, _ in seen.marks(
+        r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
+        r"\s*(?:Running|Waived:?)\s+(?P<running>[a-z][a-z0-9_]{5,80})[.:]?",
+        r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+"
+        r"(?P<sum>[a-z][a-z0-9_]{5,80})\s",
+        r"(?P<head>.*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect)",
+        r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(?P<device>\d{1,4}): (?P<card>.{1,120})",
+        r"\s*(?:Waiv(?:ing (?P<waived>\w{4,80})\.|ed[:.]?(?P<all>\s*)$)|(?P<error>(?:Error|ERROR"
+        r"|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*|\[CUDA_ERROR.*))",
+        r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(?P<buffer>\d{1,7})\b",  # in MiB
+    ):
+        tool, version = tool or own.get("tool", ""), version or own.get("version", "")
+        size = int(own["buffer"]) * MIB if "buffer" in own else size
+        if "running" in own:
+            name, waiting = own["running"], []
+        elif "head" in own and (grid := seen.grid(number + 1)):
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             waiting.append((grid, int(part[1]) - 1 if part else None))
-        elif match.re is _DEVICE:
-            seen.gpus.setdefault(int(match[1]), gpu_of(match[2]))
-        elif match.re is _FAILED:
-            _failed(seen, name, match)
-        test = _PART.sub("", match[1]) if match.re is _SUM else name
+        elif "device" in own:
+            seen.gpus.setdefault(int(own["device"]), gpu_of(own["card"]))
+        elif not own.keys().isdisjoint(("waived", "all", "error")):
+            _failed(seen, own.get("waived", name), own.get("error", ""))
+        test = _PART.sub("", own.get("sum", name))
         while test and waiting:
             seen.figures += _figures(test, size, *waiting.pop(0))
     if seen.figures or tool:
@@ -66,10 +58,10 @@ def _read_text(seen: TextScan) -> None:
 _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
-def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
+def _failed(seen: TextScan, test: str, error: str) -> None:
     """After the figures of a test, only words about data are still of it."""
-    said, test = failed[2] or _WAIVED, failed[1] or name
-    seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
+    said = error or _WAIVED
+    seen.remarks += [] if error else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)
     if test and not (is_over and meaning_of(said).kind != "wrong-bytes"):
         seen.fail(said, test)

@@ -15,43 +15,38 @@ from ..scan import TextScan
 # rocm-bandwidth-test.
 
 _SIZE = 128 * MIB
-_VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
-_DEVICE = re.compile(
-    r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
-    r"([0-9a-f]{1,4}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?)?\s*$"
-)
-_TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) (?:copy )?peak bandwidth GB/s\s*$")
 _CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
-_OTHER = re.compile(
-    r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
-    r"|Data (?i:path|verification))"
-)
-_CHECKED = re.compile(r"\s*(\d{1,3})((?:\s+(?:PASS|FAIL|N/A))+)\s*$")
 _DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
     """CPUs are numbered first. Bidirectional figures are sums, local ones count twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
-    for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER, _CHECKED):
-        if match.re is _TITLE:
-            grids.append((seen.grid(number + 1), match[1].startswith("B")))
-        elif match.re is _DEVICE:
-            index, name = int(match[1]), match[2].strip()
-            names[index] = name
-            if match[3]:
-                bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
-                pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
-                seen.gpus[index] = ReportedGpu(name, pci)
-            elif not _CPU.search(name):  # the line is cut, or of the first versions
-                seen.gpus[index] = ReportedGpu(name)
-        elif match.re is _CHECKED:
-            words = enumerate(match[2].split())
-            wrong |= {(int(match[1]), across) for across, word in words if word == "FAIL"}
-        elif match.re is _OTHER:
+    version = ""
+    for number, own, said in seen.marks(
+        r"\s*RocmBandwidthTest Version: (?P<version>\S{1,40})",
+        r"\s*(?P<ways>Uni|Bi?)directional (?:copy )?peak bandwidth GB/s\s*$",
+        r"\s*Device: (?P<index>\d{1,3}),\s+(?P<name>[^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
+        r"(?P<bus>[0-9a-f]{1,4}):(?P<slot>[0-9a-f]{1,2})(?:\.(?P<function>[0-9a-f]))?)?\s*$",
+        r"\s*(?P<other>(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
+        r"|Data (?i:path|verification))",
+        r"\s*(?P<row>\d{1,3})(?P<checked>(?:\s+(?:PASS|FAIL|N/A))+)\s*$", version="",
+    ):  # fmt: skip
+        version = said["version"]
+        if "ways" in own:
+            grids.append((seen.grid(number + 1), own["ways"] != "Uni"))
+        elif "index" in own:
+            index, names[int(own["index"])] = int(own["index"]), own["name"].strip()
+            bus, slot, function = (int(own.get(k, "0"), 16) for k in ("bus", "slot", "function"))
+            pci = f"0000:{bus & 255:02x}:{slot & 31:02x}.{function & 7}" if "bus" in own else None
+            if pci or not _CPU.search(names[index]):  # else it is cut, or of the first versions
+                seen.gpus[index] = ReportedGpu(names[index], pci)
+        elif "checked" in own:
+            words = enumerate(own["checked"].split())
+            wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}
+        elif "other" in own:
             seen.grid(number + 1)
             seen.used.add(number)
-    version = seen.first(_VERSION)
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
@@ -90,28 +85,24 @@ def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[Repor
 
 # rocm-smi.
 
-_SMI_TABLE = re.compile(r".*?(Weight|Hops|Link Type) between two GPUs")
-_SMI_ROW = re.compile(r"GPU(\d{1,3})\s+(?!GPU)(.*)")
-_SMI_NODE = re.compile(r"GPU\[(\d{1,3})\]\s*: \(Topology\) Numa Node: (-?\d{1,3})")
-_SMI_NAME = re.compile(r"GPU\[(\d{1,3})\]\s*: Card (?:series|Series|model|Model):\s+(.{2,80})")
-_SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
-
 
 def _rocm_smi(seen: TextScan) -> None:
-    joins, table = dict[tuple[int, int], str](), ""
-    for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
-        if match.re is _SMI_TABLE:
-            table = match[1]
-        elif match.re is not _SMI_KNOWN:
-            index = int(match[1])
-            own = seen.gpus.setdefault(index, ReportedGpu())
-        if match.re is _SMI_NODE:
-            node = int(match[2])
-            seen.gpus[index] = replace(own, node=node if node >= 0 else None)
-        elif match.re is _SMI_NAME:
-            seen.gpus[index] = replace(own, model=own.model or match[2].strip())
-        elif match.re is _SMI_ROW and table == "Link Type":
-            for other, kind in enumerate(match[2].split()[:64]):
+    """Reads --showtopo, amd-smi topology, which has the same tables, and --showproductname."""
+    joins = dict[tuple[int, int], str]()
+    for _, own, said in seen.marks(
+        r".*?(?P<table>Weight|Hops|Link Type) between two GPUs",
+        r"GPU\[(?P<index>\d{1,3})\]\s*: \(Topology\) Numa Node: (?P<node>\d{1,3})",
+        r"GPU\[(?P<index>\d{1,3})\]\s*: Card (?:[Ss]eries|[Mm]odel):\s+(?P<name>.{2,80})",
+        r"GPU(?P<index>\d{1,3})\s+(?!GPU)(?P<row>.*)",
+        r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]", table="",
+    ):  # fmt: skip
+        if "index" in own:
+            index, row = int(own["index"]), own.get("row", "").split()[:64]
+            gpu = seen.gpus.get(index, ReportedGpu())
+            node = int(own["node"]) if "node" in own else gpu.node
+            model = gpu.model or own.get("name", "").strip() or None
+            seen.gpus[index] = replace(gpu, node=node, model=model)
+            for other, kind in enumerate(row if said["table"] == "Link Type" else ()):
                 if other > index:
                     joins[index, other] = "XGMI" if kind == "XGMI" else "NODE"
     seen.facts(joins=joins, vendor="amd")
