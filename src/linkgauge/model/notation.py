@@ -39,7 +39,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """Returns the concurrent transfers of a cell. Raises NotationError for other texts."""
+    """Returns a cell's concurrent transfers. Raises NotationError if the text is invalid."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -75,7 +75,7 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """Returns a `dec_hook` for msgspec's decoders, which parses each text of a transfer once."""
+    """Returns a `dec_hook` for msgspec's decoders. It parses each transfer's text only once."""
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer | Gap:

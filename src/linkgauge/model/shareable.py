@@ -1,4 +1,4 @@
-"""The kinds of texts in documents: what of each may leave the machine in a document."""
+"""The kinds of texts in documents, and what of each kind a document for others may contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts of these words may leave the machine; others become `otherwise`, with their number."""
+    """Texts of `words` may be shared. Others are replaced by `otherwise`, with their number."""
 
     otherwise: str
     words: Words = "none"

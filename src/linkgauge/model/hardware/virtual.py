@@ -10,7 +10,7 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """`windows` are the regions (BARs) of variable size: number, size and largest size in bytes."""
+    """`windows` are BARs of variable size: each has its number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
@@ -22,7 +22,7 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """`node_pages` has total and free huge pages by node and size; `crash_kernel` is in bytes."""
+    """`node_pages` has total and free huge pages by node and page size. `crash_kernel` is bytes."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}

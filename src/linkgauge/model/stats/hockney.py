@@ -42,7 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns None for too few sizes, and no line if it misses a time by more than `OFF`."""
+    """Returns None for too few sizes. Lines that miss a time by over `OFF` have no figures."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
