@@ -13,7 +13,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Returns a `kind`, with fields from `more`, else from the first source that has the name."""
+    """Returns a `kind`. Each field comes from `more` or else from the first source that has it."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:

@@ -162,8 +162,8 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the numbers of interfaces that may reach the other ranks. On one machine, it is the
-    loopback; else, those with addresses that no other machine has (as bridges of containers do)."""
+    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
+    those whose address no other machine has. Container bridges have the same address everywhere."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address

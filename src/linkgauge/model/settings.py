@@ -50,7 +50,7 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 class EngineSettings(msgspec.Struct, frozen=True):
     """The settings of engines. Null leaves the choice to the backend.
 
-    kernel: The kernel for copies by `sm` (the GPU's multiprocessors).
+    kernel: The kernel that copies by the engine `sm` use.
     blocks: The number of the kernel's blocks, 1 to 2147483647.
     threads: Threads of a block: a multiple of 64, at most 1024.
     streams: The number of streams that a copy by `ce` (copy engine) is split over, 1 to 32.
@@ -117,7 +117,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time that a run may take, in seconds.
 
-    aim: For the whole run on a quiet machine, from opening the machine to the report.
+    aim: The time for the whole run on a quiet machine, from opening the machine to the report.
     most: The limit for the whole run, even on a busy machine.
     passes: The time of measuring after which no cell is repeated to be more precise.
     measuring: The time of measuring after which no repetition of a cell begins.

@@ -1,4 +1,4 @@
-"""The kinds of texts in documents, and what of each kind a document for others may contain."""
+"""The kinds of texts in documents, and how much of each kind a document for others may contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts of `words` may be shared. Others are replaced by `otherwise`, with their number."""
+    """Texts made of `words` may be shared. Others become `otherwise`, with a number for `{0}`."""
 
     otherwise: str
     words: Words = "none"

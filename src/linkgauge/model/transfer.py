@@ -63,8 +63,7 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 class Transfer:
     """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. With
     `both_ways`, one kernel copies over one pair of buffers, and every other chunk goes back, as in
-    nvbandwidth's split warps. It is no Struct, so that msgspec passes it to the hooks of
-    `notation`."""
+    nvbandwidth's split warps. It is no Struct, so that msgspec calls the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -124,8 +123,7 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count; for FIRST and BEST, those of one
-        way."""
+        """Returns the payload bytes of one loop that count: for FIRST and BEST, of one way."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
@@ -333,9 +331,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` names the matrices of the cells' single transfers. With `sweep`,
-    columns are settings. Cells with the same number in `rounds` are measured at the same time or
-    not at all."""
+    """A matrix of cells. `parts` names the matrices of single transfers. With `sweep`, columns are
+    settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str
     title: str

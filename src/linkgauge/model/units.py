@@ -163,8 +163,7 @@ def format_size(size: int) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """Returns a size with one decimal, such as 3.7 GiB. Sizes of cells are shown exactly
-    instead."""
+    """Returns a size with one decimal (3.7 GiB). Sizes of cells are shown exactly instead."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {name}"

@@ -16,7 +16,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     text: The index of the arithmetic in the result's `texts`, from 0; null if `because` has it.
     measured: Whether the achievable figure comes from this run's own measurements.
     nominal: The figure to expect with all links at their best rate; null if the same as expected.
-    peers: How many comparable cells of this run the achievable figure comes from; else null."""
+    peers: How many comparable cells of this run gave the achievable figure; null if none did."""
 
     theoretical: float | None = None
     achievable: float | None = None

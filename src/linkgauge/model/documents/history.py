@@ -140,8 +140,8 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of each cell, by the number of the run; only runs in which the cell passed have
-    one. Run 1 is the latest. The first `low` runs were worse than the runs before them."""
+    """The medians of each cell, by run number, in the runs in which it passed. Run 1 is the latest.
+    Runs 1 to `low` were worse than the runs before them."""
 
     runs: int
     state: dict[str, str]

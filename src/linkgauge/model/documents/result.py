@@ -104,8 +104,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Only files contain `warnings`, which become `notes` when they are
-    read.
+    """The result of one cell. Only files have `warnings`, which become `notes` when they are read.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
@@ -329,7 +328,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
-    between_runs: The relative deviation between earlier runs, by kind of path; left out if unknown.
+    between_runs: The relative standard deviation between earlier runs, by kind of path, if known.
     tool: The other program that measured the run; left out if linkgauge measured it.
     waivers: The findings and low figures that the user accepts; left out if there are none.
     ranges: `anew` if the ranges were computed again because the file's follow an older rule."""
@@ -377,8 +376,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 def exit_code(run: Run) -> int:
     """Returns 130 after an interruption, else the first that applies: 3 (an error, a timeout or a
-    lost rank), 1 (a failed cell or a device too hot), 0 (a passed cell), 4 (nothing was
-    measured)."""
+    lost rank), 1 (a failed cell, or a device too hot), 0 (a passed cell), 4 (nothing measured)."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

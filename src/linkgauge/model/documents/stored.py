@@ -64,8 +64,8 @@ class StoredResult(Result, frozen=True, kw_only=True):
     """A table of measured cells.
 
     common: The values of fields that cells leave out; absent if the run has no samples.bin.
-    placements: The placements to which the `placement` of the cells refers.
-    readings: The readings to which the `readings` of the cells refer."""
+    placements: The placements that the indices in the cells' `placement` refer to.
+    readings: The readings that the indices in the cells' `readings` refer to."""
 
     cells: tuple[StoredCell, ...]
     common: dict[str, Any] | UnsetType = UNSET

@@ -32,7 +32,7 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     cells: How many cells were compared with those of the other hosts.
     low: How many of these cells reach less than 90 % of the other hosts' median.
     worst: The worst of the cells in `low`; empty if there is none.
-    share: The speed of the worst cell as a share of the other hosts' median; null if none is low.
+    share: The worst cell's speed as a share of the other hosts' median; null if no cell is low.
     verdict: The verdict on its own figures and on this comparison; empty before it is judged."""
 
     host: HostName

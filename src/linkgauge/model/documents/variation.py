@@ -58,7 +58,7 @@ class Compared(msgspec.Struct, frozen=True):
 
     figures: The cell's figure in each round, in the cell's unit; null in a round without a figure.
     median: The median of the figures; null without figures.
-    change: The change from the first setting; null for the first itself, and if no round has both.
+    change: The change from the first setting; null for that setting, or if no round has both.
     direction: `better` or `worse` if proven, else `same`; `unknown` with too few rounds or figures.
     reason: Why figures are missing; null if no figure is missing, or if unknown."""
 

@@ -20,8 +20,8 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links to one end. `rate` is the bytes/s of the `count` active links after line
-    coding, `nominal` that of `all` links before it."""
+    """Parallel links to one remote end. `rate` is the bytes/s of the `count` active links after
+    line coding, `nominal` that of `all` links before line coding."""
 
     count: int
     all: int

@@ -111,7 +111,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def within(self) -> dict[tuple[int, int], str]:
         """How sockets connect each pair of nodes, for a guest that reports equal distances. Nodes
-        are numbered socket by socket; those at the same place of two sockets may have a link."""
+        are numbered socket by socket; nodes at the same place of two sockets may have a link."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

@@ -52,7 +52,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: The configured largest payload of a packet, in bytes.
     max_payload_supported: The largest payload of a packet that the function supports, in bytes.
     max_read_request: The configured largest read request, in bytes.
-    relaxed_ordering: Whether its writes may overtake others; null also if it is not configured.
+    relaxed_ordering: Whether its writes may overtake other writes; null also if not configured.
     aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
     acs: The redirections of Access Control Services at this port; null if none can be read.
     errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`).

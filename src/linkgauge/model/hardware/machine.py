@@ -135,7 +135,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: The name of the simulated machine's description; null if the machine is real.
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
-    oversubscription: The host with the most ranks per CPU, if it has more than one; else null.
+    oversubscription: The host with the most ranks per CPU, if above one rank per CPU; else null.
     unanswered: The unavailable backends that did not answer in time: they may have devices."""
 
     host: Host
@@ -224,7 +224,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process sees it, if ranks share a host but no device; else itself."""
+        """The machine as one process sees it, if all ranks share a host but no device."""
         if len({rank.host for rank in self.ranks}) != 1:
             return self
         found = self.on(self.ranks[0].host)

@@ -27,7 +27,8 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """Times are seconds from the common start. A step is a time and the share moved by then."""
+    """How a work proceeds. Times are seconds from the common start. Each of the `steps` has a time
+    and the share of the bytes that are moved by then."""
 
     turn: float
     startup: float

@@ -23,7 +23,7 @@ class InterfaceSetup(msgspec.Struct, frozen=True, omit_defaults=True):
 
     able: The highest rate that both ends of its link support, in bytes/s.
     fec: Its active mode of forward error correction: `rs`, `baser`, `off` and so on.
-    rings: The entries of its receive ring and of its transmit ring, then the most of each.
+    rings: The entries of its receive ring and of its transmit ring, then the maximum of each.
     queues: How many queues it uses, and how many it could use.
     irq_cpus: For each of its interrupts, the CPU that handles it.
     off: The offloads that are off: `tso`, `gro`, `rx` and `tx` (checksums), `sg` (scatter-gather).
@@ -47,10 +47,10 @@ class NetworkCounters(msgspec.Struct, frozen=True):
 
 
 class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The counters of one source that rose while a cell was measured, and by how much.
+    """How much the counters of one source rose while a cell was measured.
 
     rank: The rank on whose machine the source counts.
-    source: The source: who counts.
+    source: What counts, such as the driver (`ethtool`).
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
     rose: How much each counter rose. Of connections, times are in µs, RTTs and windows are sums."""

@@ -18,8 +18,7 @@ that of a bridge."""
 
 class Part:
     """A part, such as a link, and the places that it joins. A link used in both directions at once
-    (`both_ways`) is another part, as it may carry less. Equal parts are one object, for fast
-    sets."""
+    (`both_ways`) is a part of its own, as it may carry less. Equal parts are one object."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 

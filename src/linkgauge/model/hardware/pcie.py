@@ -96,7 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the card's address at the slot: a card may have its own switch (see amdgpu)."""
+        """Returns the address of the card's uppermost function, such as its own switch (amdgpu)."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -112,7 +112,7 @@ class PciTree:
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns what lies between two functions; None if they are one or a place is unknown."""
+        """Returns what lies between two functions; None if equal, or if a place is unknown."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

@@ -65,8 +65,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Returns the topology. Similar switches become one, unless `single` has them or their
-    links."""
+    """Returns the topology. Similar switches are merged; switches and links in `single` are not."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}

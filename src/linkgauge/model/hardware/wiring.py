@@ -41,8 +41,7 @@ class Wire(Link, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float | None:
-        """The highest bytes/s of one direction that both ends support; idle, a link may be
-        slower."""
+        """The highest bytes/s of one direction that both ends support. Idle links are slower."""
         if self.kind != "pcie":
             return self.nominal
         ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
@@ -265,7 +264,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the transfers. The node near the source owns those that a driver stages."""
+        """Returns the transfers. The source's node does those that are staged in host memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

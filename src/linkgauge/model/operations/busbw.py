@@ -12,14 +12,14 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """Bytes/s: `algorithm` is size ÷ time (algbw), and `bus` the rate of each link (busbw)."""
+    """In bytes/s: `algorithm` (algbw) is size ÷ time, `bus` (busbw) is the rate of each link."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Returns a collective's bandwidths in `seconds` or its headline time; None for other cells."""
+    """Returns a collective's bandwidths for `seconds` (or the headline time); None for others."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None

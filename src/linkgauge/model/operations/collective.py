@@ -294,8 +294,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns each rank's group for a split such as `MOD 2`, as in nccl-tests. Raises
-    ValueError."""
+    """Returns each rank's group for a split such as `MOD 2` (nccl-tests). Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())

@@ -56,7 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields ways, from which libraries choose the fastest. `links` counts links of two ranks."""
+    """Yields ways, of which libraries choose the fastest. `links` counts links between ranks."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)

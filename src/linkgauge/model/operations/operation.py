@@ -1,4 +1,4 @@
-"""The operations of cells. Those on arrays count each array that is read or written, as in STREAM
+"""The operations of cells. Array operations count each array that is read or written, as in STREAM
 (McCalpin, *Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995)."""
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """`last` counts the `iterations` in which it was last. `wait`: the others' median in
-    seconds."""
+    """The rank that was last in `last` of `iterations`. `wait`: the others' median in seconds."""
 
     rank: int
     last: int
@@ -30,8 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last, if any; of several, that with the longest
-    `wait`."""
+    """Returns the rank that clearly comes last, if any; of several, the one waited for longest."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}

@@ -248,7 +248,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     stages: The parts that are timed separately.
     split_error: Relative difference of a training step from the sum of its stages; null for others.
     communication: Seconds that a loop's collectives take alone; null without collectives.
-    exposed: Seconds of a loop's collectives that overlap with no computing; null without any.
+    exposed: Seconds of a loop's collectives that overlap with no computing; null without these.
     link_use: The share of a loop that its bytes need on the host link at full rate, if known.
     device_use: The share of a loop that its work needs on the device at full rate, if known.
     shares: The shares of a traced loop's device time, by kind of operation; empty without a trace.

@@ -34,7 +34,8 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """With 95 % confidence, the change lies between runs `first` and `last`. `p` is adjusted."""
+    """A change of level at run `at`. With 95 % confidence, it lies between the runs `first` and
+    `last`. `p` is adjusted for all places at which it could be."""
 
     at: int
     first: int

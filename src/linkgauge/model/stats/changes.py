@@ -58,8 +58,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """`doubt` is for the case that a cell varies more than it seems: the error and the degrees of
-    freedom then, and the share of such cells."""
+    """`doubt` is for cells that vary more than it seems: their error, their degrees of freedom, and
+    their share of all cells."""
 
     log: float
     error: float
@@ -71,8 +71,7 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs. `within` is the variance that their ranges imply; None if a run has no
-    range."""
+    """A cell's runs. `within` is the variance that their ranges imply; None if one is missing."""
 
     logs: tuple[float, ...]
     within: Spread | None = None

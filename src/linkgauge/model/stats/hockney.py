@@ -42,7 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns None for too few sizes. Lines that miss a time by over `OFF` have no figures."""
+    """Returns None for too few sizes; no latency or bandwidth if a time is off by over `OFF`."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None

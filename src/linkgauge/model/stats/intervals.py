@@ -1,6 +1,5 @@
-"""Computes the range in which another run's figure should lie, from pooled mean absolute deviations
-of repetitions (R. Geary, Biometrika 27, 1935) and the effect of a new process
-(docs/intervals.md)."""
+"""Computes the range in which another run's figure should lie, from mean absolute deviations of
+repetitions (R. Geary, Biometrika 27, 1935) and the effect of a process (docs/intervals.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`reach` is the half-width of a range in logarithms; `pooled` is a number of cells."""
+    """`reach` is a range's half-width in logarithms; `pooled` counts the cells it comes from."""
 
     reach: float
     degrees: int
@@ -53,8 +52,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns estimates of similar cells, but None if none is repeated or a figure is not
-    positive."""
+    """Returns similar cells' estimates; None without repetitions or for figures not positive."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}

@@ -40,8 +40,8 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value between two groups of samples, or None. Gates count as one value each,
-    because samples after one gate are alike. So do repetitions, if each is within one group."""
+    """Returns the value between two groups of samples, or None. Each gate (start signal) counts
+    once, as samples after it are alike; or each repetition, if no repetition is in both groups."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border

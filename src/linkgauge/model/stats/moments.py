@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Sums of values and of squares. Values far from 0 lose digits: give logarithms or
-    differences."""
+    """Sums of values and squares. Far from 0, digits are lost: give logarithms or differences."""
 
     n: int
     sum: float

@@ -1,6 +1,5 @@
 """The signed-rank test (F. Wilcoxon, Biometrics Bulletin 1, 1945) of two settings in the same
-rounds, with the estimate by J. Hodges and E. Lehmann (Annals of Mathematical Statistics 34,
-1963)."""
+rounds, with Hodges and Lehmann's estimate (Annals of Mathematical Statistics 34, 1963)."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance between runs. `alone` is from the cell's own runs, and is true instead for a
-    share `doubted` of the cells."""
+    """The variance of figures between runs. `alone` (such as from the cell's own runs only) holds
+    instead for a share `doubted` of the cells."""
 
     variance: float
     degrees: float
@@ -89,7 +89,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the spreads with that of much noisier cells of the same kind as `alone`."""
+    """Returns the spreads. In `alone`, they have the mean spread of much noisier similar cells."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 

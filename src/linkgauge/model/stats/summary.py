@@ -80,8 +80,9 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest k for which [x(k), x(n+1-k)] covers the median with 95 %: the count of
-    smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics, 3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases: the
+    count of smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics,
+    3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
