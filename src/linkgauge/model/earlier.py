@@ -26,8 +26,7 @@ class Earlier(msgspec.Struct, frozen=True):
     since: The number of runs right before this run that were as low as this run.
     lost: The cells that are worse than before by more than chance and a few percent.
     unknown: The numbers of the cells whose earlier runs do not suffice to show a loss of 10 %.
-    changed: The facts of the machine that changed since those runs, with their old and new
-        values."""
+    changed: The machine's facts that changed since those runs, with their old and new values."""
 
     runs: int
     since: int = 0

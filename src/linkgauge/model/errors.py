@@ -77,7 +77,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a measurement. `measured` has what was measured until then."""
+    """Ctrl-C or SIGTERM ended a measurement. `measured` holds what was measured until then."""
 
     exit_code = 130
 

@@ -163,7 +163,7 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
     """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
-    those whose address no other machine has. Container bridges have the same address everywhere."""
+    those whose address no other machine has (container bridges often have the same address)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address

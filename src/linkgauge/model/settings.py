@@ -18,7 +18,7 @@ Profiler = Literal["nsys", "ncu"]
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """How accelerators' copies are cut into pieces. Streams run at once; each copies in turn.
+    """How accelerators' copies are cut. Streams run at once, and each copies its pieces in turn.
 
     size: Bytes of a piece.
     streams: The number of streams.
@@ -107,7 +107,7 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that the processes use, or the simulated machine's; empty for all allowed CPUs.
+    cpus: The CPUs that the processes (or the simulated machine) use; empty for all allowed CPUs.
     environment: Environment variables that differ from this process's; null for one to unset."""
 
     cpus: tuple[int, ...] = ()

@@ -105,7 +105,7 @@ class CellCourse(msgspec.Struct, frozen=True):
 class Throttling(msgspec.Struct, frozen=True):
     """A cause that throttled a device's clocks during a soak.
 
-    reason: The cause, as a sentence.
+    reason: The cause, such as `power cap`.
     repetitions: The number of repetitions in which the cause was active.
     first: When the cause was first active."""
 

@@ -87,7 +87,7 @@ _Schema = Literal["linkgauge.run/1", "linkgauge.run/2", "linkgauge.run/3"]
 
 
 class StoredRun(Run, frozen=True, kw_only=True):
-    """A complete run as `--json` writes it. Its folder has it as `run.json` and `samples.bin`.
+    """A complete run as `--json` writes it. A folder holds it as `run.json` and `samples.bin`.
 
     samples: The samples.bin in the same folder; absent if the cells contain the samples."""
 

@@ -212,7 +212,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns a function, then the bridges above it, closest first; in a guest, none."""
+        """Returns a function, then the bridges above it, closest first; in a guest, no bridges."""
         function = self.functions.get(address)
         if function is None:
             return ()

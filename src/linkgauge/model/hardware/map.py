@@ -216,8 +216,7 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` has resources, each with the capacity used per unit of rate; `cap` limits the
-    rate."""
+    """`usage` has resources with the capacity used per unit of rate; `cap` limits the rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf

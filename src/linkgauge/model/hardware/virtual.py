@@ -22,7 +22,7 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """`node_pages` has total and free huge pages by node and page size. `crash_kernel` is bytes."""
+    """`node_pages` has total and free huge pages by node and size; `crash_kernel` is in bytes."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}

@@ -56,7 +56,8 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields ways, of which libraries choose the fastest. `links` counts links between ranks."""
+    """Yields ways to do `work`; libraries choose the fastest. `links` counts links between
+    ranks."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
@@ -151,8 +152,9 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns `rings` rings over separate links, or none. Fully joined ranks have up to ranks - 1
-    (T. Tillson, J. Combinatorial Theory B 29, 1980), but not for 4 and 6 ranks."""
+    """Returns `rings` rings that use separate links, or none. If each rank has a link to each other
+    rank, there are up to ranks - 1 such rings, except for 4 and 6 ranks (T. Tillson, J.
+    Combinatorial Theory B 29, 1980)."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """The rank that was last in `last` of `iterations`. `wait`: the others' median in seconds."""
+    """The rank that was last in `last` of `iterations`. The others' median wait was `wait` s."""
 
     rank: int
     last: int

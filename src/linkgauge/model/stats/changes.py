@@ -82,7 +82,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance with which a range holds `coverage` of the figures of other runs."""
+    """Returns a figure's variance, from a range that holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)

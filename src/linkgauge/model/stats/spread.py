@@ -49,7 +49,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """`sets` holds sets of runs. For each run, it has the number and the distance from the mean."""
+    """`sets` holds sets of runs: for each run, its number and how far its figure is from the mean
+    of the set."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()

@@ -51,7 +51,8 @@ def shift_found(p: float, degrees: float, power: float) -> float:
 
 
 def beyond(ratio: float, degrees: float, of: float) -> float:
-    """Returns the probability that a ratio of two equal variances exceeds `ratio` (Fisher's F)."""
+    """Returns the probability that two estimates of one variance have a larger ratio (Fisher's
+    F)."""
     return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 

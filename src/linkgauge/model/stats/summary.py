@@ -49,7 +49,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Interval(msgspec.Struct, frozen=True, gc=False):
     """How `ci95` was computed from the variation between repetitions and between processes.
 
-    basis: The data of the range. With `samples` (older files), it says nothing of other runs.
+    basis: `repetitions`; in older files also `samples`, whose range says nothing of other runs.
     coverage: The share of other runs' figures that fall into the range.
     degrees: The degrees of freedom of the variation between repetitions.
     pooled: The number of cells that were pooled."""
@@ -80,9 +80,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases: the
-    count of smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics,
-    3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases, where
+    binomial(n, 1/2) samples are smaller (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
