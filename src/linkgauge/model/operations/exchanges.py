@@ -56,8 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields ways to do `work`; libraries choose the fastest. `links` counts links between
-    ranks."""
+    """Yields ways to do `work`: libraries choose the fastest. `links` counts links of two ranks."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
@@ -135,7 +134,7 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns one ring for each rail if all hosts have the same number of ranks, else none."""
+    """Returns a ring for each rail, if several hosts have the same number of ranks, two or more."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
