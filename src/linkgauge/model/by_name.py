@@ -1,4 +1,4 @@
-"""Makes values out of the fields that other values have by the same names."""
+"""Builds a struct from the fields that other structs have by the same names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Returns a `kind` with the fields of `more`, else of the first source that has the name."""
+    """Returns a `kind`. Each field comes from `more` or else from the first source that has it."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:

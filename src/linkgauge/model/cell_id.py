@@ -1,4 +1,4 @@
-"""The identity of a cell, in the form that plans, results and reports share."""
+"""The identity of a cell (one entry of a benchmark's table) in plans, results and reports."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class TableId(NamedTuple):
 
 
 class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=True):
-    """Identifies a cell in a plan, in a journal and between runs.
+    """Identifies a cell in a plan, in a journal and across runs.
 
     benchmark: The benchmark's name.
     backend: The backend that measured the cell.
-    size: The size in bytes of the cell's result.
+    size: The size in bytes at which the cell's table is measured.
     row: The label of the cell's row.
     column: The label of the cell's column.
-    repeat: The number of earlier results of the run with the same benchmark, backend and size."""
+    repeat: How many earlier tables of the run have the same benchmark, backend and size."""
 
     benchmark: OwnName
     backend: OwnName
@@ -87,7 +87,7 @@ def table_id(of: _OfTable) -> TableId:
 
 
 def bytes_of(cell: Cell, size: int) -> int | None:
-    """Returns the bytes that a figure is of: the cell's own in a table of several, else `size`."""
+    """Returns the size in bytes that a cell was measured at; None if the operation has none."""
     does = cell.does
     if does.of_sizes:
         return cell.transfers[0].bytes_moved(size)
@@ -95,13 +95,13 @@ def bytes_of(cell: Cell, size: int) -> int | None:
 
 
 def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
-    """Returns the identity of a cell, whose table must occur only once in the run."""
+    """Returns a cell's identity with `repeat` 0, for a table that occurs only once in its run."""
     return table_id(table).cell(cell.place)
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns `host:0 -> cuda:3`, `others -> cuda:3`, `cuda:3`, or the place if no end is
-    shared."""
+    """Returns the ends that a cell's transfers share (`host:0 -> cuda:3`, `others -> cuda:3`), or
+    else the cell's row and column."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -117,7 +117,7 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns the ends of the transfers, but the row and column if the columns are settings."""
+    """Returns the row and column if the columns are settings, else the ends of the transfers."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 

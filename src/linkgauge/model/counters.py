@@ -1,4 +1,4 @@
-"""Counts events of host threads during the timed samples, as the kernel and the CPU report them."""
+"""Events of host threads during the timed samples, as the kernel and the CPU count them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
     """What the thread that ran on one CPU did during the timed samples.
 
     cpu: The CPU's number.
-    steps: Steps of the cell's operation that the thread did.
+    steps: How many steps of the cell's operation the thread did.
     seconds: Seconds that these steps took.
     involuntary: How often the thread was switched out although it could have continued to run."""
 
@@ -46,18 +46,18 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Events of all threads in all timed samples; null: not counted. The CPU's are of user mode.
+    """Events of all threads during all timed samples. A field is null if its event was not counted.
 
-    seconds: Seconds of all threads together.
+    seconds: The timed seconds of all threads, added up.
     page_faults: Page faults.
     context_switches: Context switches.
     involuntary: Context switches away from a thread that could have continued to run.
     migrations: Moves of a thread to another CPU.
-    cycles: Cycles of the CPUs.
-    instructions: Instructions.
-    cache_misses: Misses of the last-level cache.
-    tlb_misses: Misses of the data TLB, on reads.
-    refused: Why the CPU's own events were not counted; null if the events were counted.
+    cycles: Cycles of the CPUs, in user mode.
+    instructions: Instructions, in user mode.
+    cache_misses: Misses of the last-level cache, in user mode.
+    tlb_misses: Misses of the data TLB on reads, in user mode.
+    refused: Why the CPU's events could not be counted; null if they were counted.
     steal: Seconds in which the hypervisor ran something else on the CPUs that the threads used.
     threads: The steps of each thread, for operations that each thread carries out alone.
     fairness: How unequal the threads' speeds are; null for fewer than two threads."""
@@ -78,7 +78,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the known counters. An event that one of them lacks is null."""
+    """Returns the sum of the known counters. An event that one of them lacks is null in the sum."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 

@@ -36,8 +36,8 @@ class SizePiece(msgspec.Struct, frozen=True):
 
     least: The smallest size in bytes.
     most: The largest size in bytes.
-    latency: Seconds at no bytes, where the line begins.
-    bandwidth: Bytes/s; null if the time is the same at all these sizes.
+    latency: The line's seconds at 0 bytes.
+    bandwidth: The line's bytes/s; null if the time is the same at all these sizes.
     error: The largest relative distance of a time from the line."""
 
     least: int
@@ -51,16 +51,16 @@ class SizeLine(msgspec.Struct, frozen=True):
     """Hockney's line through a path's times: time = `latency` + bytes ÷ `bandwidth`.
 
     benchmark: The benchmark's name.
-    backend: The backend that measured it.
+    backend: The backend that measured the path.
     row: The label of the path's row.
     column: The label of the path's column; null where the columns are sizes.
-    sizes: The sizes in bytes.
+    sizes: The measured sizes in bytes.
     error: The largest relative distance of a time from the line.
     worst: The size in bytes with the largest distance (`error`).
     latency: Seconds that a transfer of any size takes at least; null if the sizes do not show it.
     bandwidth: Bytes/s that large sizes approach; null if the sizes do not show it.
-    half_size: The size in bytes at which half of that bandwidth is reached; null without both.
-    pieces: Lines through neighbouring sizes, if one line for all sizes is off by more than 5 %."""
+    half_size: The size in bytes that reaches half of `bandwidth`; null unless both are known.
+    pieces: Lines through neighbouring sizes, if `error` is above 5 % and few such lines suffice."""
 
     benchmark: OwnName
     backend: OwnName

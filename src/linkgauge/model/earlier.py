@@ -1,4 +1,4 @@
-"""The comparison of a run's cells with earlier runs of the same machine, which the run keeps."""
+"""The comparison of a run's cells with earlier runs of the machine. The run's file contains it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Earlier(msgspec.Struct, frozen=True):
     runs: The number of earlier runs in the comparison.
     since: The number of runs right before this run that were as low as this run.
     lost: The cells that are worse than before by more than chance and a few percent.
-    unknown: The numbers of the cells whose earlier runs cannot show a loss of a tenth.
-    changed: The facts of the machine that changed since, each with its value before and now."""
+    unknown: The numbers of the cells whose earlier runs do not suffice to show a loss of 10 %.
+    changed: The machine's facts that changed since those runs, with their old and new values."""
 
     runs: int
     since: int = 0

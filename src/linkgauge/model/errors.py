@@ -48,7 +48,7 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 def worst_code(codes: Iterable[int]) -> int | None:
-    """Returns the first of 130, 3, 1, 4 and 0 that occurs; None without codes."""
+    """Returns the first of 130, 3, 1, 4 and 0 that is among the codes; None without codes."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), None)
 
@@ -64,7 +64,7 @@ class InputError(LinkgaugeError):
 
 
 def pip_install(requirement: str) -> str:
-    """Returns the command for the running Python: the pip on the user's PATH is often another's."""
+    """Returns the pip command for this Python. The `pip` on the PATH often serves another one."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 
@@ -77,7 +77,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a measurement. `measured` has what was measured until then."""
+    """Ctrl-C or SIGTERM ended a measurement. `measured` holds what was measured until then."""
 
     exit_code = 130
 
@@ -87,7 +87,7 @@ class Interrupted(LinkgaugeError, KeyboardInterrupt):
 
 
 class NotationError(InputError):
-    """Invalid notation; `str()` shows the text with a caret under the first bad character."""
+    """A text such as `host:0 -> cuda:1` is invalid. `str()` marks its first bad character."""
 
     def __init__(self, problem: str, text: str, position: int) -> None:
         super().__init__(problem)

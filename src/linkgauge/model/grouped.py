@@ -35,7 +35,7 @@ class Numbers:
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
-    """Returns the indices of items: the first, those that share names with it, then the others."""
+    """Returns indices of items: the first, then items that share names with it, then the rest."""
     first = frozenset(names[0])
     return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 

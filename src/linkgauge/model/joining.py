@@ -1,4 +1,4 @@
-"""Joins values field by field, by the rule in a field's type, such as `Annotated[float, added]`."""
+"""Joins structs field by field. A field's type has the rule, such as `Annotated[float, added]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Returns the values as one. `known` must not outlive the values: identities are its keys."""
+    """Returns the values as one. `known` is a cache by `id`, so it must not outlive the values."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}

@@ -1,4 +1,4 @@
-"""Lines that the kernel's log got during a run and that concern the measured devices."""
+"""Lines about the measured devices that the kernel logged during a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line of the kernel's log. Null is a fact that the line does not state.
+    """One line of the kernel's log. A field is null if the line does not state it.
 
     seconds: Seconds from the run's start.
     text: The text, with escapes for characters that are not printable.

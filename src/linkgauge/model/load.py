@@ -15,14 +15,14 @@ AT_WORK = 0.05
 
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The load of other processes in a span of time. Files leave out 0, null and empty values.
+    """The load of other processes during a time. Files leave out 0, null and empty values.
 
-    seconds: Length of the span in seconds.
+    seconds: Length of the time in seconds.
     others: CPU time in seconds, on all CPUs together, that processes outside the run used.
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    cpu_distances: Mean seconds of a cache line from a VM's first CPU to each of several others."""
+    cpu_distances: Mean seconds for a cache line from a VM's first CPU to each of several others."""
 
     seconds: float
     others: float = 0.0
@@ -38,7 +38,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def joined(loads: Iterable[Load | None]) -> Load | None:
-    """Returns the load of all spans, with the process whose spans have the most CPU time."""
+    """Returns the loads as one; None if one is unknown. `process` is the busiest over all loads."""
     known = list(loads)
     if not known:
         return None

@@ -45,7 +45,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is the caches of one CPU, which cannot be allocated."""
+        """Whether it stands for one CPU's caches, which cannot be allocated."""
         return self.space == "cpu"
 
     @property
@@ -78,7 +78,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def label(self) -> str:
-        """`1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank's number between ranks."""
+        """`1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank's number if it has a rank."""
         return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:

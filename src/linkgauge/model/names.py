@@ -35,7 +35,7 @@ def and_all(names: Iterable[str], word: str = "and") -> str:
 
 
 def spans(names: Iterable[str]) -> str:
-    """Returns consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
+    """Returns names as text, with ranges of numbers: `sim:0-3, sim:7, 0000:01:00.0`."""
     runs: list[list[str]] = []
     for name in names:
         stem, number = _split(name)

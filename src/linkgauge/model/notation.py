@@ -5,8 +5,9 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. A network
-interface without a rank is the source's; without `to`, the other rank's has the same number."""
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. An interface
+(`nic`) without a rank belongs to the source's rank. Without `to`, the other rank's interface has
+the same number."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """Returns the concurrent transfers of a cell. Raises NotationError for other texts."""
+    """Returns a cell's concurrent transfers. Raises NotationError if the text is invalid."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -75,7 +76,7 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """Returns a `dec_hook` for msgspec's decoders, which parses each text of a transfer once."""
+    """Returns a `dec_hook` for msgspec's decoders. It parses each transfer's text only once."""
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer | Gap:

@@ -14,7 +14,7 @@ class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
 
 
 class Concurrent(_Note, frozen=True, gc=False, tag="concurrent"):
-    """Other pairs were measured at the same time as the cell.
+    """Other pairs of memories were measured at the same time as the cell.
 
     others: The number of other pairs."""
 
@@ -27,7 +27,7 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
     asked: The requested relative precision.
     reached: The relative precision that was reached; null without an interval.
     samples: The number of samples.
-    budget: True if the user's time budget ended it; left out if the cell's own time did."""
+    budget: True if the run's time budget ended sampling; left out if the cell's own time did."""
 
     asked: float
     reached: float | None
@@ -80,7 +80,7 @@ class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
 
 
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
-    """A remark by a backend or on a buffer.
+    """A remark by a backend or about a buffer.
 
     text: The text of the remark."""
 

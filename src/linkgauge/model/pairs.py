@@ -1,4 +1,4 @@
-"""A random sample of the pairs of devices: the request for one, and the sampled pairs."""
+"""A random sample of the pairs of devices: what is asked for, and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes text of other sources harmless in all output: by `printable`, or in JSON by `escaped`."""
+"""Makes text from other sources harmless in output: `printable` for text, `escaped` for JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns the text with marks for what would control a terminal or be a CI system's command."""
+    """Returns the text with marks for what would control a terminal or command a CI system."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -31,7 +31,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 class BriefRepr:
-    """A document whose `repr` is one short line, with collections as their lengths."""
+    """A document whose `repr` is one short line that shows collections as their lengths."""
 
     __slots__ = ()
     __struct_fields__: ClassVar[tuple[str, ...]]
@@ -63,7 +63,7 @@ def all_printable(value: Any) -> Any:
 
 
 def escaped(document: bytes) -> bytes:
-    """Returns the JSON, equal when decoded, with escapes for what `printable` would replace."""
+    """Returns equal JSON, with escapes for the characters that `printable` would replace."""
     is_plain = document.isascii() and b"\x7f" not in document  # as most are, found at once
     is_harmless = is_plain or document.translate(None, _PLAIN).decode().isprintable()
     if is_harmless and b"##" not in document:

@@ -22,7 +22,7 @@ class Rank(msgspec.Struct, frozen=True):
     number: The rank's number, from 0.
     host: The name of its host.
     process: Its process id.
-    memory: The memory that the rank measures with, in the notation; null until known.
+    memory: The memory that the rank measures with, such as `cuda:0`; null until known.
     model: The model of its accelerator; null until known, or without an accelerator.
     ahead: Seconds that its monotonic clock is ahead of rank 0's; null if they were not compared.
     unsure: The largest error of `ahead`, in seconds; null if the clocks were not compared.
@@ -66,7 +66,7 @@ class LostRank(msgspec.Struct, frozen=True):
     doing: What the run was doing at that time.
     host: The name of its host; null if unknown.
     process: Its process id; null if unknown.
-    memory: Its memory, in the notation; null if unknown."""
+    memory: The name of its memory, such as `cuda:0`; null if unknown."""
 
     number: int
     how: Facts
@@ -108,7 +108,7 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """Returns the interfaces of source and destination; by default both have the same number."""
+    """Returns the interfaces of source and destination, which have the same number by default."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -163,7 +163,7 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
     """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
-    those whose address no other machine has (as bridges of containers do)."""
+    those whose address no other machine has (container bridges often have the same address)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -183,7 +183,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface; among equals, one on the NUMA node, then the lowest number."""
+    """Returns the fastest interface; of equals, one on the NUMA node, then the lowest number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -193,7 +193,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface with the fewest PCI hops to the rank's GPU, or None."""
+    """Returns the interface with the fewest PCI hops to the rank's GPU; None if none is able."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

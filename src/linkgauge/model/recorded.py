@@ -1,4 +1,4 @@
-"""What recorded runs of healthy machines (docs/recordings.md) show of each kind of path."""
+"""How much figures of each kind of path vary in runs of healthy machines (docs/recordings.md)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SHORT = 1 << 20
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
-    """`process` is the relative standard deviation that a new process adds, `furthest` the distance
-    of the furthest two runs. With `alone`, no other user of the host takes part."""
+    """`process` is the relative standard deviation that a new process adds, `furthest` the largest
+    relative distance of two runs. If `alone`, other users of the host have no influence."""
 
     process: float
     furthest: float

@@ -50,19 +50,19 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 class EngineSettings(msgspec.Struct, frozen=True):
     """The settings of engines. Null leaves the choice to the backend.
 
-    kernel: The kernel that copies by `sm` use.
-    blocks: The kernel's blocks, 1 to 2147483647.
+    kernel: The kernel that copies by the engine `sm` use.
+    blocks: The number of the kernel's blocks, 1 to 2147483647.
     threads: Threads of a block: a multiple of 64, at most 1024.
-    streams: Streams that a copy by `ce` is split over, 1 to 32.
+    streams: The number of streams that a copy by `ce` (copy engine) is split over, 1 to 32.
     tuned: Whether to use the settings remembered as best for the device's model.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut (the kernel settings above then do nothing); null if they are not.
+    pieces: How copies are cut (then the kernel settings above do nothing); null if they are not.
     peer_access: Whether devices access each other's memory directly; else the driver copies.
     host_kernel: The kernel that host threads use, in operations that have this kernel.
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     tunes: Whether to search for the best settings. If not, only remembered settings are used.
-    calls_wait: Whether calls may wait for the device (profilers): start signals then must not."""
+    calls_wait: Whether calls of the driver may wait for the device, as under a profiler."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -80,7 +80,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Settings that were tried on a path. `rate` is in bytes/s; `problem` rules them out."""
+    """Settings that were tried on a path. `rate` is in bytes/s; `problem` tells why they failed."""
 
     path: str
     settings: str
@@ -95,7 +95,7 @@ class Simulation(msgspec.Struct, frozen=True):
     description: The description, as YAML.
     faults: The faults to simulate, each in the grammar of `--fault`.
     draw: A number that selects the simulated noise. Another number gives other noise.
-    passed: The number of cells in earlier runs. Faults and noise count cells from here on."""
+    passed: How many cells earlier runs measured. Faults and noise count cells from there on."""
 
     machine: MachineName
     description: FreeText
@@ -107,8 +107,8 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that the processes use, or the simulated machine's; empty for all allowed CPUs.
-    environment: Environment variables that differ from this process's; null to unset one."""
+    cpus: The CPUs that the processes (or the simulated machine) use; empty for all allowed CPUs.
+    environment: Environment variables that differ from this process's; null for one to unset."""
 
     cpus: tuple[int, ...] = ()
     environment: dict[Variable, FreeText | None] = {}
@@ -117,11 +117,11 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time that a run may take, in seconds.
 
-    aim: For the whole run, from the opening of the machine to the report, if the machine is quiet.
-    most: For the whole run, whatever happens.
+    aim: The time for the whole run on a quiet machine, from opening the machine to the report.
+    most: The limit for the whole run, even on a busy machine.
     passes: The time of measuring after which no cell is repeated to be more precise.
     measuring: The time of measuring after which no repetition of a cell begins.
-    order: The order of benchmarks that get the time, if the user gave the budget; else left out."""
+    order: The order in which benchmarks get the time, if the user set the budget; else left out."""
 
     aim: float
     most: float

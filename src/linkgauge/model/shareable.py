@@ -1,4 +1,4 @@
-"""The kinds of texts in documents: what of each may leave the machine in a document."""
+"""The kinds of texts in documents, and how much of each kind a document for others may contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts of these words may leave the machine; others become `otherwise`, with their number."""
+    """Texts made of `words` may be shared. Others become `otherwise`, with a number for `{0}`."""
 
     otherwise: str
     words: Words = "none"

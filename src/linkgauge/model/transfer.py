@@ -1,4 +1,4 @@
-"""Engines, transfers, cells and benchmarks. `str()` of each is in the notation."""
+"""Engines, transfers, cells and benchmarks. A transfer's text is `host:0 -> cuda:0 by ce`."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Transfer:
-    """A move of `scale` × the cell's size in bytes. With `both_ways`, one kernel copies over one
-    pair of buffers, and every other chunk goes back, as nvbandwidth's split warps do. `load` is in
-    percent. It is no Struct, so that msgspec passes it to the hooks of `notation`."""
+    """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. With
+    `both_ways`, one kernel copies over one pair of buffers, and every other chunk goes back, as in
+    nvbandwidth's split warps. It is no Struct, so that msgspec calls the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -123,15 +123,15 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count, one way for FIRST and BEST."""
+        """Returns the payload bytes of one loop that count: for FIRST and BEST, of one way."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields source, destination, access and fraction of the bytes of each way. An engine reads
-        the source and writes the destination, unless it owns that memory."""
+        """Yields source, destination, access and fraction of the bytes for each leg. The engine
+        reads the source and writes the destination, unless it owns that memory."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -161,7 +161,7 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the first end that is a device, else the source's node (the other if it is null)."""
+    """Returns the first end that is a device, else the source (the destination if that is null)."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -211,7 +211,7 @@ _TOTALS = (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """Returns a cell's operation, which the report determines in older files."""
+    """Returns a cell's operation. In older files, the report determines it."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
     return operation
@@ -226,11 +226,11 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A position in a matrix, with its concurrent transfers and the report of the figure.
+    """A position in a matrix, with its concurrent transfers.
 
     row: The label of its row.
     column: The label of its column.
-    transfers: The transfers, in the notation.
+    transfers: The transfers, such as `host:0 -> cuda:0 by ce`.
     report: How the headline figure is computed."""
 
     row: PlaceName
@@ -290,8 +290,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer. A broadcast's bytes count
-        once, and an operation on arrays counts every array."""
+        """Returns the bytes of a loop that count, for each transfer. The bytes of a broadcast count
+        once, and those of an operation on arrays once for each array."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -301,7 +301,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of one loop in the headline figure; those of algbw for a collective."""
+        """Returns the bytes of a loop in the headline figure; of a collective, those of algbw."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)

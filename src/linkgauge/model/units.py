@@ -109,7 +109,7 @@ MOST_SIZES = 64
 
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Returns the sizes of a list, each once. `1K:1G:x2` and `64K:1M:+64K` are sweeps that never
-    pass their end, as in nccl-tests. Raises InputError."""
+    pass their end, as in nccl-tests. Raises InputError for other texts and for too many sizes."""
     found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
@@ -232,6 +232,6 @@ def format_duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Returns seconds as `8:03:12`."""
+    """Returns a duration as hours, minutes and seconds: `8:03:12`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

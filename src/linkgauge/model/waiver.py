@@ -1,4 +1,4 @@
-"""What is known of a machine and accepted, as a value that runs record."""
+"""Accepted defects of a machine, as values that runs record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .shareable import FileName, FreeText
 
 
 class Waiver(msgspec.Struct, frozen=True):
-    """A finding or figures that are accepted up to a value.
+    """A finding, or the figures of cells, that a person accepts up to a value.
 
     check: The id of the accepted check; empty for cells.
     cell: The pattern of the accepted cells, `benchmark [row, column]`; empty for a check.
@@ -16,9 +16,9 @@ class Waiver(msgspec.Struct, frozen=True):
     owner: Who accepts it.
     reason: Why it is accepted.
     until: The last day on which it is accepted (ISO 8601).
-    part: The pattern of the parts that it is for.
-    host: The pattern of the hosts that it is for.
-    where: Its file and line."""
+    part: The pattern of the parts that the waiver covers.
+    host: The pattern of the hosts that the waiver covers.
+    where: The file and the line that state the waiver."""
 
     check: FreeText
     cell: FreeText

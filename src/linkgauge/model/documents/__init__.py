@@ -1,1 +1,1 @@
-"""The documents that linkgauge writes: runs, soaks, comparisons and histories."""
+"""The documents that linkgauge writes, such as runs, comparisons of settings and histories."""

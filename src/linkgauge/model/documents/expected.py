@@ -1,4 +1,4 @@
-"""What the hardware should reach in a cell."""
+"""The performance that the hardware should reach in a cell."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     theoretical: The limit that cannot be exceeded (for a collective: by any ring); null if unknown.
     achievable: The figure that should be reached; null if unknown.
     because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
-    text: The index of the arithmetic in the result's `texts`, from 0; null if in `because`.
+    text: The index of the arithmetic in the result's `texts`, from 0; null if `because` has it.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect with all links at their best; null if equal to the expected one.
-    peers: How many equal cells of this run give the achievable figure (their median); else null."""
+    nominal: The figure to expect with all links at their best rate; null if the same as expected.
+    peers: How many comparable cells of this run gave the achievable figure; null if none did."""
 
     theoretical: float | None = None
     achievable: float | None = None

@@ -1,4 +1,4 @@
-"""Figures of cells in a run, in SI base units, and the content of a history; moments are in UTC."""
+"""The figures of a run's cells in SI base units, and the content of a history. Times are in UTC."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .result import CellResult, Result, RunVerdict, Status, Verdict
 
 
 class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
-    """The identity of a cell over several runs of a machine.
+    """The identity of a cell across several runs of a machine.
 
-    transfers: The cell's transfers, in the notation. Other engines or memory are another identity.
-    definition: How a total is computed; empty if the figure is no total."""
+    transfers: The cell's transfers, such as `host:0 -> cuda:0 by ce`, joined by ` & `.
+    definition: How a total of several transfers is computed; empty if the figure is not a total."""
 
     transfers: str = ""
     definition: str = ""
@@ -32,8 +32,8 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
 
 
 class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
-    """The figure of a cell in a run. A field that is added here is taken from the cell's result or
-    its statistics by name, becomes a column of the history, and is compared."""
+    """The figure of a cell in a run. Its fields are copied by name from the cell's result and its
+    statistics. Each field is also a column of the history, and is compared between runs."""
 
     unit: str
     better: Better
@@ -81,7 +81,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
 
     number: The number of the run in the history.
     id: The run's name: the name of its folder, or its start time if it is not kept.
-    label: The label that it was given.
+    label: The label that the user gave.
     host: The name of the host, or of a simulated machine's description; `unknown` without a name.
     accelerators: The models of the accelerators, separated by commas; `cpu` if there are none.
     started: When it began (ISO 8601, UTC).
@@ -90,17 +90,17 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     profiled: Whether it was measured under a profiler.
     profile: The name of its profile.
     status: The worst status of the run's results.
-    verdict: The verdict on the run; null if it is not known, as of runs of earlier versions.
+    verdict: The verdict on the run; null if unknown, such as for runs of earlier versions.
     cells: How many cells it has.
     passed: How many cells passed.
-    low: How many cells are lower than expected.
+    low: How many cells perform worse than expected.
     path: The folder that it was kept in, on the host that measured it; null if it was not kept.
     setup: The digest of the settings that figures depend on.
-    state: The number of the machine's state in the history.
-    machine: The number of the machine in the history.
+    state: The number that the history gives to the machine's state, such as its driver versions.
+    machine: The number that the history gives to the machine.
     benchmarks: The benchmarks that the run measured.
-    lost: How many cells are worse than in earlier runs; null if it was not compared with any.
-    accepted: When its level was accepted as the usual one (ISO 8601, UTC); null if it was not."""
+    lost: How many cells are worse than in earlier runs; null if there was no comparison.
+    accepted: When its figures were accepted as usual (ISO 8601, UTC); null if they were not."""
 
     number: int
     id: str
@@ -140,8 +140,8 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of each cell in the runs in which it passed. Run 1 is the latest; the first `low`
-    runs were worse than the others."""
+    """The medians of each cell, by run number, in the runs in which it passed. Run 1 is the latest.
+    Runs 1 to `low` were worse than the runs before them."""
 
     runs: int
     state: dict[str, str]

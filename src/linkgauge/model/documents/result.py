@@ -1,4 +1,4 @@
-"""A run, as `--json` writes it. Absent is null, never 0; figures are in SI base units."""
+"""A run as `--json` writes it. A missing value is null, never 0. Figures are in SI base units."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find me
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of one of several concurrent transfers or, for hidden time, of one of its loops.
+    """The figure of one of several concurrent transfers.
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Its samples, in the result's unit; bytes/s beside a latency, seconds of hidden time.
+    samples: Samples in the result's unit; beside a latency in bytes/s, of hidden time in seconds.
     summary: Statistics of the samples; null without samples.
-    expected: The rate to achieve, in bytes/s; null if unknown or on a shared path."""
+    expected: The rate to achieve, in bytes/s; null if unknown or if others share its path."""
 
     transfer: int
     bytes: int
@@ -74,11 +74,11 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
-    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
+    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
 
     rank: The rank's number, from 0.
-    seconds: Seconds that the rank's part of each collective takes.
-    summary: Statistics of the seconds; null without any."""
+    seconds: Seconds that the rank spends in each collective.
+    summary: Statistics of the seconds; null if there are none."""
 
     rank: int
     samples: Annotated[tuple[float, ...], joining.in_series]
@@ -88,12 +88,12 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "secon
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Where one buffer actually lies. Files leave out null values, because runs hold many buffers.
 
-    memory: The memory, in the notation.
+    memory: The memory's name, such as `host:0/huge`.
     bytes: Size of the buffer in bytes.
     node: The NUMA node that the buffer's pages lie on; null if unknown, or on a device.
     locked: Whether the buffer's pages are locked in memory; null if locking is not required.
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
-    nodes: Pages on each node, of at most 1024 sampled; null if no policy placed them."""
+    nodes: Pages on each node, of at most 1024 pages looked at; null if no policy placed them."""
 
     memory: shareable.MemoryName
     bytes: int
@@ -104,42 +104,42 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Warnings exist only in files; a cell that is read has notes instead.
+    """The result of one cell. Only files have `warnings`, which become `notes` when they are read.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
     warnings: The notes, as sentences.
-    bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
-    loops: Loops of a sample; null if it was not measured.
+    bytes: Bytes of one loop that the headline figure counts; null if the cell was not measured.
+    loops: How many loops one sample takes; null if the cell was not measured.
     stopped: Why sampling ended (`noise`: more samples would not help); null without samples.
     verified: Whether the bytes that arrived are right; null if the bytes were not compared.
-    locked: Whether all host buffers to be locked in memory are locked; null without any.
+    locked: Whether all host buffers that must be locked are locked; null without such buffers.
     placement: Where each buffer lies.
     samples: Every sample, in the order of measuring, in the result's unit.
-    repetitions: Of each repetition, the number of samples after each start signal.
+    repetitions: For each repetition, the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
     interval: How `ci95` of the summary was computed; null if no similar cell was repeated.
     modes: The two groups that the samples fall into, the larger first; empty for one group.
-    parts: The separate figures of concurrent transfers; empty for a single one.
+    parts: The separate figures of concurrent transfers; empty for a single transfer.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
-    verdict: Whether the figure is as expected; `degraded` if it is, but on links below their best.
+    verdict: Whether the figure is as expected; `degraded` if it is, but links run below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
-    definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null: no total.
+    definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null if none.
     kind: Why the cell did not pass, as a code for programs; null if it passed.
     notes: Other remarks, as values.
     phase: The phase in which the cell failed or was skipped; null if it passed, or if unknown.
     counters: Events of its host threads; null if they were not counted.
     cpu_seconds: CPU seconds of all threads of the measuring process; null if simulated or unknown.
-    wrong: The number of wrong elements of a collective; null if unchecked or no collective.
+    wrong: The number of wrong elements of a collective; null if unchecked or for other operations.
     iterations: The times of each rank of a collective.
-    load: The load of other processes meanwhile; null if simulated, or if unknown.
+    load: The load of other processes during the measurement; null if simulated, or if unknown.
     work: The further results of an AI workload; null for other operations.
-    lost: The number of the rank whose loss cost the cell its figures; null if none did.
+    lost: The number of the rank whose loss left the cell without figures; null if none did.
     round: A number that cells measured at the same time share; null if it was measured alone.
-    peers: The median of its peers, if this cell is far from it; else null.
-    rises: What kernels and adapters counted of the network meanwhile; empty if it used none."""
+    peers: The median of comparable cells, if this cell's figure is far from it; else null.
+    rises: How much network counters rose during the measurement; empty without a network."""
 
     status: Status
     reason: shareable.Reason | None = None
@@ -182,19 +182,19 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The share of what the hardware should reach at its best; None if it is not judged."""
+        """The figure as a share of `at_best`; None if it is not judged or the cell did not pass."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 
     @property
     def at_best(self) -> float | None:
-        """The figure to expect when nothing is degraded."""
+        """The figure to expect if no link is degraded; None if unknown."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether the cell is ok only because equal cells of the run reach no more."""
+        """Whether the cell is ok because it is near the median of comparable cells of the run."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
@@ -207,7 +207,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def samples_id(self) -> int:
-        """Equal for cells of a simulated machine that share their samples."""
+        """An id that is the same for cells of a simulated machine that share their samples."""
         return id(self.samples)
 
     @property
@@ -218,7 +218,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The median or the best of its samples. A hidden share ends at 1."""
+        """The median or the best of the samples, as `report` says; at most 1 for a hidden share."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
@@ -226,7 +226,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns the share of `reference` that `figure` (or the median) is; times are inverted."""
+        """Returns `figure` (by default the median) ÷ `reference`; the inverse if they are times."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -241,15 +241,15 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 without a common size.
+    size: Size in bytes, of which each transfer moves a multiple; 1 or 0 without a common size.
     unit: The unit of all figures of its cells: `B/s`, `s` or another one.
     better: Whether higher or lower figures are better.
-    parts: Names of the matrices of single transfers.
+    parts: The names of additional matrices: one for each of the cells' concurrent transfers.
     sweep: Whether the columns are settings, not memories. A sum over columns then means nothing.
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
     sampled: The random sample of pairs that has cells; null if all pairs have.
-    plugins: Packages, with versions, that offer it or its backend; left out if linkgauge does."""
+    plugins: Packages, with versions, that add the benchmark or backend; left out if built in."""
 
     benchmark: shareable.OwnName
     title: shareable.Title
@@ -269,9 +269,9 @@ class PlannedCell(Cell, frozen=True, gc=False):
     """A cell to be measured.
 
     reason: Why it is skipped; null if it is measured.
-    round: Cells of a table with the same number are measured at the same time; null: alone.
+    round: Cells of a table with the same number are measured at the same time; null if alone.
     number: The number of the cell in the plan.
-    at_once: Whether its round is measured completely or not at all."""
+    at_once: Whether either all cells of its round are measured or none."""
 
     reason: shareable.Reason | None = None
     round: int | None = None
@@ -318,7 +318,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: The inventory of the machine at the run's end; null if the run did not get there.
+    after: The inventory of the machine at the run's end; null if the run did not reach its end.
     kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: The settings of the measurement.
     budget: The time that the run might take; left out without such a limit.
@@ -328,10 +328,10 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended the run; null for every other run.
     soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
-    between_runs: The relative deviation between earlier runs, by kind of path; left out if unknown.
+    between_runs: The relative standard deviation between earlier runs, by kind of path, if known.
     tool: The other program that measured the run; left out if linkgauge measured it.
-    waivers: What is known of the machine and accepted; left out if nothing is.
-    ranges: `anew` if its file has other ranges, of an earlier rule; else left out."""
+    waivers: The findings and low figures that the user accepts; left out if there are none.
+    ranges: `anew` if the ranges were computed again because the file's follow an older rule."""
 
     schema: Literal["linkgauge.run/3"] = SCHEMA
     id: shareable.OwnName
@@ -362,7 +362,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether a profiler ran: its figures are neither judged nor compared."""
+        """Whether a profiler ran. The figures are then neither judged nor compared."""
         return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
@@ -375,8 +375,8 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Returns 130 if interrupted, else the first that applies: 3 (an error, a timeout or a lost
-    rank), 1 (a failure, or too hot), 0 (a cell passed), 4 (nothing was measured)."""
+    """Returns 130 after an interruption, else the first that applies: 3 (an error, a timeout or a
+    lost rank), 1 (a failed cell, or a device too hot), 0 (a passed cell), 4 (nothing measured)."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

@@ -1,4 +1,4 @@
-"""The output of `linkgauge scale`; `busbw` and `algbw` are nccl-tests' (doc/PERFORMANCE.md)."""
+"""The output of `linkgauge scale`. nccl-tests defines `busbw` and `algbw` (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class At(msgspec.Struct, frozen=True):
     size: The size in bytes.
     seconds: Seconds that the collective takes.
     algbw: Size ÷ time, in bytes/s.
-    busbw: The rate of a link, in bytes/s; null for one device, which uses no link."""
+    busbw: The bus bandwidth (rate of each link) in bytes/s; null for one device, without links."""
 
     size: int
     seconds: float
@@ -40,7 +40,7 @@ class BusbwBound(msgspec.Struct, frozen=True):
     narrow: The pairs of devices with the lowest limit.
     over: The link or part that limits the pairs in `narrow`; null if their rates are unknown.
     least: The rate of rings in bytes/s, without reductions in the switch; null if unknown.
-    reduced: The rate of a switch's reductions in bytes/s; null if none, or if rings are as fast."""
+    reduced: The rate with reductions in the switch, in bytes/s; null if none, or if no faster."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -61,8 +61,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     gpus: The number of devices.
     points: The measured points, one for each size.
     expected: The limits that follow from the links and parts of the machine.
-    floor: The least time of any size, in seconds; null without points.
-    plateau: The highest busbw of any size, in bytes/s; null for one device, and without points.
+    floor: The shortest time among all sizes, in seconds; null without points.
+    plateau: The highest busbw among all sizes, in bytes/s; null for one device, and without points.
     at: The size in bytes at which the plateau is reached; null without a plateau.
     efficiency: The plateau as a share of the achievable (else theoretical) limit; null if unknown.
     verdict: Whether the plateau is as expected.
@@ -99,7 +99,7 @@ class PairRate(msgspec.Struct, frozen=True):
     pair: The pair, as `0 -> 1`.
     rate: The measured rate in bytes/s.
     expected: The rate in bytes/s that the pair should achieve; null if unknown.
-    slow: Whether the rate is clearly below the expected rate or, if unknown, the other pairs."""
+    slow: Whether the rate is clearly below the expected rate or, if unknown, below other pairs."""
 
     pair: str
     rate: float
@@ -127,8 +127,8 @@ class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     knee: Where the plateau falls; null if the plateau never falls.
     below: The numbers of devices whose plateau is clearly below the expected one.
     pairs: The pairs of devices that were measured alone afterwards.
-    problems: Cells that did not pass. Points are computed without these cells.
-    member: The kind of thing that each device represents."""
+    problems: The cells that did not pass. Points are computed without them.
+    member: What each device stands for: a GPU or a node."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     verdict: RunVerdict | msgspec.UnsetType = msgspec.UNSET

@@ -1,4 +1,5 @@
-"""A soak's request and results. Times are seconds of the run, without interruptions."""
+"""The request for a soak (a run that repeats its benchmarks) and its results. Times are seconds of
+the run, without interruptions."""
 
 from __future__ import annotations
 
@@ -72,19 +73,19 @@ class FailedRepetition(msgspec.Struct, frozen=True):
 class CellCourse(msgspec.Struct, frozen=True):
     """The results of a cell over all rounds of a soak. Percentiles are accurate within 0.2 %.
 
-    cell: Which cell it is.
+    cell: The identity of the cell.
     unit: The unit of its figures.
     better: Whether higher or lower figures are better.
-    repetitions: Repetitions that measured the cell.
-    samples: Samples of all repetitions.
-    checked: Repetitions after which every byte was compared.
+    repetitions: How many repetitions measured the cell.
+    samples: How many samples all repetitions took.
+    checked: After how many repetitions every byte was compared.
     failed: How many repetitions did not pass.
     median: Median of all samples; null without samples.
     slow_p95: 95 % of the samples are at least as good as this; null for too few samples.
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
     slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of the repetitions' medians in each part of the time; null if there are none."""
+    means: The mean of the repetitions' medians in each part of the time; null without any."""
 
     cell: CellId
     unit: Title
@@ -104,7 +105,7 @@ class CellCourse(msgspec.Struct, frozen=True):
 class Throttling(msgspec.Struct, frozen=True):
     """A cause that throttled a device's clocks during a soak.
 
-    reason: The cause, as a sentence.
+    reason: The cause, such as `power cap`.
     repetitions: The number of repetitions in which the cause was active.
     first: When the cause was first active."""
 
@@ -116,13 +117,13 @@ class Throttling(msgspec.Struct, frozen=True):
 class DeviceCourse(msgspec.Struct, frozen=True):
     """The readings of a device in each part of a soak's time; null for a part without a reading.
 
-    memory: The device, in the notation.
-    repetitions: Repetitions in which the device was read.
+    memory: The name of the device's memory, such as `cuda:0`.
+    repetitions: How many repetitions read the device.
     temperature: Its highest temperature in °C in each part.
     power: Its highest power in watts in each part.
     clock: Its lowest clock in Hz in each part.
     throttled: What throttled the device's clocks.
-    replays: Replays of its PCIe link within repetitions; null if unknown."""
+    replays: How many PCIe replays its link had during repetitions; null if unknown."""
 
     memory: MemoryName
     repetitions: int
@@ -143,17 +144,17 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     asked: The request.
     lasted: Seconds that the soak lasted, without interruptions.
     rounds: The number of complete rounds. An incomplete round may follow.
-    repetitions: Repetitions that measured a cell.
-    checked: Repetitions after which every byte was compared.
+    repetitions: How many repetitions measured a cell.
+    checked: After how many repetitions every byte was compared.
     compared: The total number of bytes that were compared.
     stopped: Why it stopped: time over, device too hot, or all cells skipped; null if interrupted.
     reason: Details of why the soak stopped; null if there are none.
     slice: Length of one part of the time in seconds.
-    cells: The results of each cell over the time.
+    cells: The results of each cell over all rounds.
     worst: The slowest samples.
     failed: The first repetitions that did not pass.
     more: The number of repetitions that did not pass beyond those in `failed`.
-    devices: The readings of each device over the time."""
+    devices: The readings of each device."""
 
     asked: Soaking
     lasted: float

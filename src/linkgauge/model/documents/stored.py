@@ -1,4 +1,4 @@
-"""A run in its files: `run.json`, which has shared values once for a table, and `samples.bin`."""
+"""A run's files: `run.json`, in which cells refer to values that they share, and `samples.bin`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .result import (
 
 
 class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
-    """The figure of one of several concurrent transfers; of hidden time, seconds of a loop.
+    """The figure of one of several concurrent transfers.
 
     samples: Its samples, in the order of measuring; absent if the samples are in samples.bin.
     summary: Statistics of the samples; null without samples, absent if in samples.bin."""
@@ -35,22 +35,22 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
 
 
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
-    """The times of one rank's part of each collective; the last rank does not wait, so is shortest.
+    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
 
-    seconds: Seconds that the rank's part of each collective takes; absent if in samples.bin.
+    seconds: Seconds that the rank spends in each collective; absent if they are in samples.bin.
     summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
 
 
 class StoredCell(CellResult, frozen=True, gc=False):
-    """The result of one cell. With a samples.bin, values that most cells share are in `common`.
+    """The result of one cell. If there is a samples.bin, the result's `common` holds shared values.
 
     placement: The placement of each buffer, or its index in the `placements` of the result, from 0.
     samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
     readings: What the accelerators' libraries reported, or indices in the result's `readings`.
     verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
-    not_judged: Why the cell is not judged, else null; in older files `unsure` if perhaps low."""
+    not_judged: Why the cell is not judged, else null. In older files, `unsure` is `perhaps low`."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]
@@ -63,9 +63,9 @@ class StoredCell(CellResult, frozen=True, gc=False):
 class StoredResult(Result, frozen=True, kw_only=True):
     """A table of measured cells.
 
-    common: The values of the fields that cells leave out, if the run has a samples.bin.
-    placements: The placements to which the `placement` of the cells refers.
-    readings: The readings to which the `readings` of the cells refer."""
+    common: The values of fields that cells leave out; absent if the run has no samples.bin.
+    placements: The placements that the indices in the cells' `placement` refer to.
+    readings: The readings that the indices in the cells' `readings` refer to."""
 
     cells: tuple[StoredCell, ...]
     common: dict[str, Any] | UnsetType = UNSET
@@ -87,7 +87,7 @@ _Schema = Literal["linkgauge.run/1", "linkgauge.run/2", "linkgauge.run/3"]
 
 
 class StoredRun(Run, frozen=True, kw_only=True):
-    """A complete run, as `--json` writes it; in its folder it is `run.json` and `samples.bin`.
+    """A complete run as `--json` writes it. A folder holds it as `run.json` and `samples.bin`.
 
     samples: The samples.bin in the same folder; absent if the cells contain the samples."""
 
@@ -97,9 +97,10 @@ class StoredRun(Run, frozen=True, kw_only=True):
 
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """A samples.bin, in MessagePack, little-endian: for each cell its samples, those of its parts,
-    and the seconds of its ranks. `lengths` are u32, `values` f64. `summaries` are thirteen f64 for
-    each part and rank, in the order of Summary, ci95 as two; NaN is null (as n: no summary)."""
+    """The content of a samples.bin, in MessagePack, little-endian. `values` (f64) holds the samples
+    of each cell, then those of its parts, then the seconds of its ranks. `lengths` (u32) holds
+    their counts. `summaries` holds thirteen f64 for each part and rank: the fields of Summary in
+    order, with two for ci95. NaN stands for null; if `n` is NaN, there is no summary."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

@@ -1,4 +1,4 @@
-"""The other program that measured a run, and how linkgauge read its output."""
+"""A run that another program measured, and how linkgauge read the output of that program."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ said `error`."""
 class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one of several hosts that were judged together.
 
-    host: The host's name, or that of the text with its figures.
+    host: The host's name, or the name of the file with its figures.
     medians: The median of each benchmark's figures, in the benchmark's unit.
     cells: How many cells were compared with those of the other hosts.
-    low: How many of them are worse than the other hosts' median by more than is usual.
-    worst: The worst of these cells; empty without any.
-    share: What its worst cell reaches of the other hosts' median; null without such a cell.
-    verdict: What its own figures and this comparison say of it; empty before it is judged."""
+    low: How many of these cells reach less than 90 % of the other hosts' median.
+    worst: The worst of the cells in `low`; empty if there is none.
+    share: The worst cell's speed as a share of the other hosts' median; null if no cell is low.
+    verdict: The verdict on its own figures and on this comparison; empty before it is judged."""
 
     host: HostName
     medians: dict[OwnName, float] = {}
@@ -49,26 +49,26 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The other program that measured a run, and the texts of its output and of the machine.
+    """The other program that measured a run, and what its output and other text files say.
 
     name: The program's name; several names are separated by commas.
     version: The program's version; null if the output does not say.
     files: The names of the text files.
     hosts: The names of the hosts that took part, if the output says.
-    lines: The number of lines in the texts that are not empty.
+    lines: The number of lines in the files that are not empty.
     understood: The number of lines that linkgauge understood.
     missed: The first line that linkgauge did not understand; empty if all were understood.
     figures: The number of figures in the output.
     judged: The number of figures that became cells of the run.
-    machine: The source of the machine's description.
-    assumed: What no text says of the machine: what its data sheet says, or what was assumed.
-    clashes: The facts on which the texts contradict one another.
+    machine: The description and the files that the facts about the machine come from.
+    assumed: What no file says of the machine: what its data sheet says, or what was assumed.
+    clashes: The facts on which the files contradict one another.
     settings: The environment variables that were set, according to the output.
-    ways: The ways that texts name, such as `P2P`, `SHM`, `NET/IB`, `GDRDMA` or `peer access`.
+    ways: The transports that the files name: `P2P`, `SHM`, `NET/IB`, `GDRDMA`, `peer access` etc.
     adapters: The number of network adapters that the library uses, or that the machine has.
-    nearest: How near each accelerator's nearest network adapter is: `PIX`, `SYS`.
-    warnings: The library's warnings about something that is missing.
-    relaxed: Whether relaxed ordering is on at all accelerators; null if no text says.
+    nearest: How near each accelerator's nearest network adapter is, such as `PIX` or `SYS`.
+    warnings: Up to three warnings: about process binding, empty memory banks, or from the library.
+    relaxed: Whether relaxed ordering is on at all accelerators; null if no file says.
     failed: What failed, according to the program.
     peers: The figures of all hosts that were judged together; the run has the cells of one host."""
 

@@ -38,7 +38,7 @@ class Setting(msgspec.Struct, frozen=True):
 class KeptRun(msgspec.Struct, frozen=True):
     """The run of one setting in one round. Runs are in the order of measuring.
 
-    round: The round, from 0.
+    round: The number of the round, from 0.
     setting: The index of the setting, from 0.
     folder: The folder of the run; null if the run is not kept.
     status: The worst status of the run's results.
@@ -58,7 +58,7 @@ class Compared(msgspec.Struct, frozen=True):
 
     figures: The cell's figure in each round, in the cell's unit; null in a round without a figure.
     median: The median of the figures; null without figures.
-    change: The change against the first setting; null for that one, and without a round of both.
+    change: The change from the first setting; null for that setting, or if no round has both.
     direction: `better` or `worse` if proven, else `same`; `unknown` with too few rounds or figures.
     reason: Why figures are missing; null if no figure is missing, or if unknown."""
 
@@ -70,7 +70,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell under each setting; its column is `all threads` if settings differ in these.
+    """A cell under each setting. Its column is `all threads` if settings differ in their threads.
 
     title: What the cell measures, as text for people.
     unit: The unit of its figures.

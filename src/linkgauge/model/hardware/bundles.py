@@ -1,4 +1,4 @@
-"""Parallel links of an accelerator's own fabric, counted as one: NVLink and the like."""
+"""Bundles of parallel links of an accelerator's own fabric, such as NVLink."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """`rate` is the sum of active links after coding, `nominal` of all before it, in bytes/s."""
+    """Parallel links to one remote end. `rate` is the bytes/s of the `count` active links after
+    line coding, `nominal` that of `all` links before line coding."""
 
     count: int
     all: int
@@ -32,7 +33,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @property
     def nvlink(self) -> int | None:
-        """The generation of NVLink, 0 if unknown; None for links of another kind."""
+        """The generation of NVLink: 0 if unknown, None for links of another kind."""
         if not self.kind.lower().startswith("nvlink"):
             return None
         known = (self.version or "").partition(".")[0]
@@ -52,7 +53,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links by remote end. Links that are down count in `all` and `nominal` only."""
+    """Returns the links to each remote end. Only `all` and `nominal` count links that are down."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown

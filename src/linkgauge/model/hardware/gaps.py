@@ -1,4 +1,4 @@
-"""The facts of a machine that could not be read, with the reason, and those assumed instead."""
+"""Facts of a machine that could not be read, with the reason, and facts that are assumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """Fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY`."""
+    """The fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY`."""
 
     shared = GAP
     fields: tuple[str, ...]
@@ -43,11 +43,11 @@ AssumedFact = Literal[
 
 
 class Assumption(msgspec.Struct, frozen=True):
-    """A fact of a described machine that no text states, with the value that the simulation uses.
+    """A fact that a machine's description does not state, with the value that a simulation uses.
 
-    fact: What is assumed.
-    value: The assumed value: `Gen 4 x16`.
-    parts: The memories that it is assumed of; for a PCIe link above a switch, the devices below."""
+    fact: The kind of fact.
+    value: The assumed value, such as `Gen 4 x16`.
+    parts: The memories concerned; for a PCIe link above a switch, the devices below the switch."""
 
     fact: AssumedFact
     value: Word

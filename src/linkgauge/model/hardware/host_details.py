@@ -30,7 +30,7 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel reports of the host. Null is unreadable or, with no entry in `unknown`, none.
+    """What the kernel reports of the host. A null field is unreadable (see `unknown`) or absent.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
     cpu_code: The processor's vendor, family and model (x86), or implementer and part (Arm).
@@ -58,11 +58,11 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: Bytes of memory that this process's cgroup allows.
     memlock_limit: Bytes that this process may lock in memory.
     steal: The share of all CPUs' time since boot that the hypervisor took, from 0 to 1.
-    cpu_ticks: The clock ticks of all CPUs since boot, which give `steal` between two moments.
+    cpu_ticks: The clock ticks of all CPUs since boot, to compute `steal` between two moments.
     memory_rate: The rate of the DIMMs of all channels in bytes/s; null also if firmware hides it.
     memory_channels: The number of memory channels that have a module (DIMM).
     memory_channels_empty: The number of memory channels whose slots are all empty.
-    gpudirect: What lets adapters reach accelerators' memory: a kernel module, `DMA-BUF` or `none`.
+    gpudirect: What gives adapters access to accelerators: a kernel module, `DMA-BUF` or `none`.
     unknown: What could not be read, and why."""
 
     cpu_vendor: Product | None = None
@@ -110,8 +110,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How sockets join pairs of nodes in a guest that reports equal distances. Nodes are
-        numbered socket by socket, and those in the same place of two sockets may have a link."""
+        """How sockets connect each pair of nodes, for a guest that reports equal distances. Nodes
+        are numbered socket by socket; nodes at the same place of two sockets may have a link."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

@@ -1,4 +1,4 @@
-"""Facts of a machine that are read, not measured: in bytes/s of one direction, GT/s, bytes, Hz."""
+"""Facts of a machine that are read, not measured. Rates are in bytes/s or GT/s of one direction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: The configured largest payload of a packet, in bytes.
     max_payload_supported: The largest payload of a packet that the function supports, in bytes.
     max_read_request: The configured largest read request, in bytes.
-    relaxed_ordering: Whether the function's writes may pass others; null also if it is not set up.
+    relaxed_ordering: Whether its writes may overtake other writes; null also if not configured.
     aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
     acs: The redirections of Access Control Services at this port; null if none can be read.
     errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`).
@@ -92,7 +92,7 @@ class FabricLink(msgspec.Struct, frozen=True):
     active: Whether the link is up; null if unknown.
     version: The version of the link; null if unknown.
     rate: The signalling rate of one direction in bytes/s; null if unknown.
-    remote: The other end: a memory, or another device's or switch's name; null if not reported.
+    remote: The memory, device or switch at the other end; null if not reported.
     errors: The sum of the link's error counters; null if none can be read."""
 
     index: int
@@ -111,7 +111,7 @@ class SwitchLink(msgspec.Struct, frozen=True):
     b: The name of the other switch.
     kind: The link's kind.
     count: The number of parallel links.
-    rate: The signalling rate of one direction in bytes/s, of all links; null if unknown."""
+    rate: The signalling rate of all links in one direction, in bytes/s; null if unknown."""
 
     a: shareable.PlaceName
     b: shareable.PlaceName
@@ -123,7 +123,7 @@ class SwitchLink(msgspec.Struct, frozen=True):
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library (such as NVML) describes it. Null: not readable.
 
-    memory: Its memory, in the notation.
+    memory: The name of its memory, such as `cuda:0`.
     model: The hardware's name.
     pci: Its PCI address as sysfs writes it.
     uuid: The vendor's unique name of the accelerator.
@@ -136,7 +136,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: Its memory's peak rate in bytes/s: clock × bus × two (AMD: two to 16) transfers.
+    memory_rate: Its memory's peak rate in bytes/s: clock × bus width × 2 transfers (AMD: 2 to 16).
     clock: The clock of its cores in Hz at the moment of reading.
     max_clock: The highest clock of its cores in Hz.
     cores: The number of its cores for single precision.
@@ -154,7 +154,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     mig: Whether it is in MIG mode.
     persistence: Whether it is in persistence mode.
     compute_mode: How many processes may compute on it: `default`, `exclusive process` and so on.
-    fabric_state: How far the fabric manager has registered it with the switches.
+    fabric_state: The state of its registration with the switches by the fabric manager.
     fabric_clique: The number of its clique, which is a part of the fabric's domain.
     fabric_cluster: The UUID of the fabric's domain, which may span hosts.
     bar1_bytes: Size of its BAR1 in bytes.
@@ -239,7 +239,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface: `nic:N`, by its index in the inventory. Null: unknown or absent.
+    """A network interface, named `nic:N` by its index in the inventory. Null: unknown or absent.
 
     name: Its name.
     up: Whether it is up.
@@ -250,8 +250,8 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     mtu: The largest packet in bytes.
     node: The NUMA node of its device.
     pci: The PCI address of its device.
-    rdma: The RDMA device of the interface.
-    steps: The number of PCI hops to the GPU of its rank.
+    rdma: The name of its RDMA device.
+    steps: The number of PCI hops to the GPU that its rank measures with.
     setup: How it is set up; null for interfaces without a device."""
 
     name: shareable.InterfaceName
@@ -276,14 +276,14 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """All facts that were read of a machine at one moment.
 
     host: What the kernel reports of the host.
-    pci: PCI functions: accelerators, network adapters with RDMA, and the bridges above them.
-    accelerators: What their vendors' libraries report of accelerators.
+    pci: The PCI functions: accelerators, network adapters with RDMA, and the bridges above them.
+    accelerators: The accelerators, as their vendors' libraries report them.
     adapters: The network adapters with RDMA.
     interfaces: The network interfaces.
     switch_links: The links between switches, if a fabric manager reports them.
     routing: How switches choose among equally short paths, as the fabric manager reports.
-    stated: What a person stated in hardware.yml, beyond what the machine reports.
-    assumed: What a described machine has only by assumption, because no text states it.
+    stated: What a person states in hardware.yml, beyond what the machine reports.
+    assumed: Facts that are assumed, because the machine's description does not state them.
     unknown: What could not be read, and why."""
 
     host: HostDetails = HostDetails()
@@ -305,7 +305,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The readings of an accelerator while a cell was measured. Files leave out empty values.
 
-    memory: Its memory, in the notation.
+    memory: The name of its memory, such as `cuda:0`.
     count: The number of readings; 0 if the library reported nothing.
     seconds: Seconds from the first to the last reading.
     link_speed: The median speed of its PCIe link in GT/s per lane; null if unknown.
@@ -314,7 +314,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     clock_max: The highest clock of its cores in Hz; null if unknown.
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
-    throttled: All reasons that held its clocks down.
+    throttled: All reasons that held its clocks down during the readings.
     pcie_replays: PCIe replays from the first to the last reading; null for one, or if unknown."""
 
     memory: shareable.MemoryName
@@ -331,7 +331,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state at one moment: GT/s per lane, lanes, Hz, °C and watts."""
+    """The state of an accelerator at one moment. Units: GT/s per lane, lanes, Hz, °C and watts."""
 
     memory: str
     link_speed: float | None = None
@@ -356,7 +356,7 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state. `number` is nvidia-smi's; PCIe rates are bytes/s."""
+    """A device's present state. `number` is its index in nvidia-smi; PCIe rates are bytes/s."""
 
     number: int
     accelerator: Accelerator

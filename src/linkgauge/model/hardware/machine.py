@@ -1,4 +1,4 @@
-"""The description of a machine, which machine/ and the backends read and every run keeps."""
+"""The description of a machine. The package machine/ and backends read it; every run keeps it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Node(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """An accelerator as its backend describes it.
 
-    memory: Its memory, in the notation (`opencl:0`).
+    memory: The name of its memory, such as `opencl:0`.
     model: The hardware's name.
     memory_bytes: Size of its memory in bytes.
     largest_buffer: The largest allocation in bytes.
@@ -70,9 +70,9 @@ class Device(msgspec.Struct, frozen=True):
     pci: Its PCI address as sysfs writes it (0000:1b:00.0); null if unknown.
     uuid: The vendor's unique name of the device; null if unknown.
     notes: Remarks of its backend about the device.
-    is_cpu: Whether the device is the host's processor, which a backend shows as a device (PoCL).
+    is_cpu: Whether the device is the host's processor, which a backend such as PoCL offers.
     node: The cluster node whose network interface the device represents; else null.
-    rail: Its rail: the nodes' interfaces on the same switches; null for a node's only one."""
+    rail: The rail (the nodes' interfaces on the same switches); null for a node's only one."""
 
     memory: MemoryName
     model: Product
@@ -135,8 +135,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     simulated: The name of the simulated machine's description; null if the machine is real.
     inventory: The other facts about the machine; null in files of earlier versions.
     ranks: The processes that measure, if there are several.
-    oversubscription: The machine with the most ranks per CPU, if above one per CPU; else null.
-    unanswered: The unavailable backends that gave no answer in time: they may have devices."""
+    oversubscription: The host with the most ranks per CPU, if above one rank per CPU; else null.
+    unanswered: The unavailable backends that did not answer in time: they may have devices."""
 
     host: Host
     devices: dict[OwnName, tuple[Device, ...]] = {}
@@ -180,7 +180,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a hypervisor provides the PCI bridges, whose registers then prove nothing."""
+        """Whether the PCI bridges are a hypervisor's, so that their registers prove nothing."""
         return self.known.host.hypervisor is not None
 
     @cached_property
@@ -189,7 +189,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """Each device's PCI address, by its memory or, if only PCI shows it, by its address."""
+        """PCI addresses by the device's memory or, if only PCI shows it, by the address itself."""
         known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))
@@ -212,7 +212,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns a function and the bridges above it but no hypervisor's, the closest first."""
+        """Returns a function, then the bridges above it, closest first; in a guest, no bridges."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -224,14 +224,14 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process sees it, if all ranks on one host have own devices."""
+        """The machine as one process sees it, if all ranks share a host but no device."""
         if len({rank.host for rank in self.ranks}) != 1:
             return self
         found = self.on(self.ranks[0].host)
         return found if len(found.by_memory) == len(self.all_devices) else self
 
     def on(self, host: str) -> Machine:
-        """The machine as one process on `host` sees it, but with the inventory of rank 0's host."""
+        """Returns the machine as a process on `host` sees it, with rank 0's inventory."""
         here = {rank.number for rank in self.ranks if rank.host == host}
         devices = {
             name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)

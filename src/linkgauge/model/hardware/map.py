@@ -1,6 +1,6 @@
-"""The graph of a machine, shortest routes over its links, and the max-min fair shares of flows, by
-progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed., 6.5.2): all rates rise
-together until a resource is full or a flow is at its cap."""
+"""Shortest routes in the graph of a machine, and max-min fair rates of flows by progressive filling
+(D. Bertsekas and R. Gallager, Data Networks, 2nd ed., 6.5.2): all rates rise together until a
+resource is full or a flow reaches its cap."""
 
 from __future__ import annotations
 
@@ -216,14 +216,14 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` pairs each resource with the capacity that the flow takes of it per unit of rate."""
+    """`usage` has resources with the capacity used per unit of rate; `cap` limits the rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the flows' rates, in units of `capacity` ÷ weight; infinite without a limit."""
+    """Returns the max-min fair rate of each flow. A flow without any limit has an infinite rate."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}

@@ -1,4 +1,4 @@
-"""Computes when each of several flows moves data, at max-min fair rates and queue by queue."""
+"""Computes when each of several flows moves data at max-min fair rates, one per queue at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """`size` in bytes, `startup` in seconds; an `endless` work repeats until all others end."""
+    """`size` is in bytes, `startup` in seconds. An `endless` work repeats until all others end."""
 
     flow: Flow
     size: int
@@ -27,7 +27,8 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """Times are seconds from the common start. `steps` pairs them with shares of moved bytes."""
+    """How a work proceeds. Times are seconds from the common start. Each of the `steps` has a time
+    and the share of the bytes that are moved by then."""
 
     turn: float
     startup: float

@@ -1,4 +1,4 @@
-"""How a network's interfaces are set up, and what they count while a cell is measured."""
+"""How network interfaces are set up, and what they count while a cell is measured."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ netstat. `connection`: the TCP connections of the cell, by TCP_INFO."""
 
 
 class InterfaceSetup(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an interface of a device is set up. Null and empty values are unknown.
+    """How a network interface of a device is set up. Null and empty values are unknown.
 
-    able: The highest rate that both ends of its link offer, in bytes/s.
+    able: The highest rate that both ends of its link support, in bytes/s.
     fec: Its active mode of forward error correction: `rs`, `baser`, `off` and so on.
-    rings: The entries of its receive and transmit ring, and the most of each.
-    queues: How many queues it uses, and how many it could.
+    rings: The entries of its receive ring and of its transmit ring, then the maximum of each.
+    queues: How many queues it uses, and how many it could use.
     irq_cpus: For each of its interrupts, the CPU that handles it.
     off: The offloads that are off: `tso`, `gro`, `rx` and `tx` (checksums), `sg` (scatter-gather).
     roce: The version of RoCE that connections use by default: `v1` or `v2`.
-    traffic_class: The traffic class of RoCE packets that nobody gives another."""
+    traffic_class: The default traffic class of RoCE packets."""
 
     able: float | None = None
     fec: Word | None = None
@@ -47,13 +47,13 @@ class NetworkCounters(msgspec.Struct, frozen=True):
 
 
 class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What rose in one source while a cell was measured. Counters that did not rise are left out.
+    """How much the counters of one source rose while a cell was measured.
 
-    rank: The rank whose machine counted.
-    source: Who counted.
+    rank: The rank on whose machine the source counts.
+    source: What counts, such as the driver (`ethtool`).
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
-    rose: How much each counter rose; of connections, times are in µs, RTTs and windows are sums."""
+    rose: How much each counter rose. Of connections, times are in µs, RTTs and windows are sums."""
 
     rank: int
     source: CounterSource
@@ -68,7 +68,7 @@ def rises(
     seconds: float,
     rank: int = 0,
 ) -> tuple[CounterRise, ...]:
-    """Returns what rose between two readings, without sources that the first one lacks."""
+    """Returns the counters that rose between two readings, of sources that both readings have."""
     was = {(one.source, one.of): one.values for one in before}
     found = (
         CounterRise(rank, one.source, one.of, seconds, risen(was[one.source, one.of], one.values))

@@ -17,8 +17,8 @@ that of a bridge."""
 
 
 class Part:
-    """A part, such as a link, and the places that it joins. A link crossed `both_ways` at once is a
-    part of its own, as it may carry less. Equal parts are one object, so that sets are fast."""
+    """A part, such as a link, and the places that it joins. A link used in both directions at once
+    (`both_ways`) is a part of its own, as it may carry less. Equal parts are one object."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -81,7 +81,7 @@ class Part:
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """Returns the PCIe link of a device, or of a bridge if `lower` is the address."""
+        """Returns the PCIe link of a device, or of a bridge if `lower` is its address."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 
@@ -114,7 +114,7 @@ def is_node(place: str) -> bool:
 
 
 def is_memory(place: str) -> bool:
-    """Whether a vendor library's name of a link's end is a memory or an unknown device."""
+    """Whether a link's end, as a vendor's library names it, is a memory or an unknown device."""
     return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
 
 

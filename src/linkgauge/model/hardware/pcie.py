@@ -55,7 +55,7 @@ performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Returns the bytes of a packet beside its payload. `packet` is a key of HEADER."""
+    """Returns the bytes of a packet besides its payload. `packet` is a key of HEADER."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
@@ -79,7 +79,7 @@ _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """PCI functions by address. A loop of parents, as in garbled data, ends where it repeats."""
+    """The tree of PCI functions. A loop of parents, as in garbled data, is followed only once."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
@@ -96,7 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the function at the slot: a card may have its own switch (see Linux's amdgpu)."""
+        """Returns the address of the card's uppermost function, such as its own switch (amdgpu)."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -107,12 +107,12 @@ class PciTree:
 
     def distance(self, one: str, other: str) -> int | None:
         """Returns the hops as Linux counts them (`calc_map_type_and_dist` in drivers/pci/p2pdma.c):
-        4 below one switch, 8 between switches."""
+        4 for devices below one switch, 8 below two."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns None from a function to itself, or if a position or NUMA node is unknown."""
+        """Returns what lies between two functions; None if equal, or if a place is unknown."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

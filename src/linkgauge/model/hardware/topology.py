@@ -1,4 +1,4 @@
-"""The wiring of a machine as people draw it. The ports of a switch or bridge are one place."""
+"""The wiring of a machine as people draw it: the ports of a switch or bridge are one place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether it surely carries no more, by the rates or by equal links of a fabric."""
+        """Whether `other` is surely at least as fast, by known rates or as an equal link."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -42,7 +42,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """`joined` has the joint of each wire, `inside` the place of each port and merged switch."""
+    """`joined` maps wires to joints, `inside` maps ports and merged switches to places."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -53,7 +53,7 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """Returns the fabrics' switches in levels, those next to devices first."""
+        """Returns the fabrics' switches in levels. The level next to the devices is the first."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -65,7 +65,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Returns the drawing; switches and links in `single` are not merged with similar ones."""
+    """Returns the topology. Similar switches are merged; switches and links in `single` are not."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}

@@ -10,7 +10,7 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """`windows` are the regions (BARs) of variable size: number, size and largest size in bytes."""
+    """`windows` are BARs of variable size: each has its number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None

@@ -1,4 +1,4 @@
-"""The wiring of a machine in one map, from its inventory, and the parts that each transfer uses."""
+"""The wiring of a machine, made from its inventory, and the parts that each transfer uses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Wire(Link, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float | None:
-        """The bytes/s of one direction that both ends support: idle PCIe links are slower."""
+        """The highest bytes/s of one direction that both ends support. Idle links are slower."""
         if self.kind != "pcie":
             return self.nominal
         ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
@@ -54,7 +54,7 @@ def _rate(link: PciLink) -> float | None:
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
-    """The parts that transfers use. Transfers of the same `kinds` should be equally fast."""
+    """The parts that a transfer uses. Transfers of the same `kinds` should be equally fast."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -235,7 +235,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether the route passes a place that was taken for a switch without proof."""
+        """Whether the route passes a place that is assumed to be a switch, without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def leaves(self, begin: str, end: str) -> bool:
@@ -264,7 +264,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the transfers. The node near the source owns the copies that a driver stages."""
+        """Returns the transfers. The source's node does those that are staged in host memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

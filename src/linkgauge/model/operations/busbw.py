@@ -1,4 +1,4 @@
-"""The bandwidths of a collective, computed from its seconds as in nccl-tests (collective.py)."""
+"""Computes the bandwidths of a collective from its time, as nccl-tests does (see collective.py)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """Bytes/s: `algorithm` is size ÷ time (algbw), `bus` the rate of each link (busbw)."""
+    """In bytes/s: `algorithm` (algbw) is size ÷ time, `bus` (busbw) is the rate of each link."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Returns those of the headline figure or of `seconds`; None for other operations."""
+    """Returns a collective's bandwidths for `seconds` (or the headline time); None for others."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
@@ -29,6 +29,6 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
-    """Returns the mean bus bandwidth of the cells that have one, which nccl-tests reports."""
+    """Returns the mean bus bandwidth of the collectives, as nccl-tests does; None without any."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

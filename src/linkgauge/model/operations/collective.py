@@ -44,8 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact. `code` is NCCL's;
-    `rounding` is the relative error of one rounding."""
+    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact in this type.
+    `code` is the type's number in NCCL; `rounding` is the relative error of one rounding."""
 
     name: NumberName
     code: int
@@ -101,7 +101,7 @@ bytes are still to be sent, so the content there is undefined."""
 
 class Counts(msgspec.Struct, frozen=True):
     """Numbers of elements. In place, rank r sends from element `send_step` × r of the receive
-    buffer and receives at `receive_step` × r."""
+    buffer and receives at its element `receive_step` × r."""
 
     count: int
     send: int
@@ -111,7 +111,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A collective among all ranks of a cell, in the order of the ranks.
+    """A collective among all ranks of a cell, one rank for each transfer.
 
     collective: Its name.
     type: The type of its numbers.
@@ -152,7 +152,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns numbers of elements. A share is a multiple of 16 bytes, as in nccl-tests."""
+        """Returns numbers of elements. A rank's share is a multiple of 16 bytes (nccl-tests)."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -170,7 +170,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """Returns the bytes of each rank's send and receive buffer; in place, the first is 0."""
+        """Returns the bytes of each rank's send and receive buffers; in place, 0 for sending."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
             counts = self.counts(size, len(group))
@@ -229,7 +229,7 @@ def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
 
 
 class Content(msgspec.Struct, frozen=True):
-    """`share` ranks send numbers up to `largest`, so that every result but an average is exact."""
+    """`share` ranks send numbers up to `largest`, so that all results except averages are exact."""
 
     share: int
     largest: int
@@ -294,7 +294,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns each rank's group, by nccl-tests' NCCL_TESTS_SPLIT (`MOD 2`). Raises ValueError."""
+    """Returns each rank's group for a split such as `MOD 2` (nccl-tests). Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())
@@ -315,7 +315,7 @@ def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
 
 
 def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the ranks of each group, rank 0's first. Raises ValueError for a bad `split`."""
+    """Returns each group's ranks, rank 0's group first. Raises ValueError for a bad `split`."""
     colors = colors_of(split, ranks)
     return tuple(
         tuple(rank for rank in range(ranks) if colors[rank] == color)

@@ -1,4 +1,4 @@
-"""The operations of cells. Those on arrays count each array read or written, as STREAM does
+"""The operations of cells. Array operations count each array that is read or written, as in STREAM
 (McCalpin, *Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """`error` is the relative error of an element by cut inputs and the rounded result."""
+    """`error` is the relative error of an element from rounding the inputs and the result."""
 
     name: str
     bytes: int
@@ -64,7 +64,7 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours. Each
+    """Returns the largest error of the signed sum of `BLOCK` neighbours in a correct product. Each
     of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
     *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
@@ -154,9 +154,9 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """The properties of what transfers do. `is_compared`: the buffers show that it was right.
-    `is_single`: a sample is one iteration. `in_memory`: the first transfer has memories.
-    `concurrent_loads`: the others are copies meanwhile. `of_sizes`: cells are points of a curve."""
+    """The properties of an operation. `is_compared`: buffers show if it was right. `is_single`: a
+    sample is one iteration. `in_memory`: it uses memories. `concurrent_loads`: transfers after the
+    first are copies that run meanwhile. `of_sizes`: its cells are points of a curve over sizes."""
 
     name: OperationName
     lacking: str
@@ -183,7 +183,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the other transfers load memory or link during the whole measurement."""
+        """Whether all transfers after the first run as load during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
@@ -204,7 +204,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def counted_arrays(self) -> int:
-        """How often figures count the cell's size: once, or once an array as in STREAM."""
+        """How often figures count the cell's size: once, or once per array as in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 

@@ -1,4 +1,4 @@
-"""Computes the share of the copies' time that a kernel hides, from three times of the same work."""
+"""Computes how much of the shorter of two times, of copies and of a kernel, their overlap hides."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ ALL = 1.0
 
 
 def hidden(computing: float, copying: float, together: float) -> float:
-    """Returns the share of the shorter work that is hidden: 0 if one follows the other, below 0 if
-    they slow each other down, and above 1 by noise."""
+    """Returns the share of the shorter time that is hidden: 0 if one work follows the other, below
+    0 if they slow each other down, and above 1 only by noise."""
     return (computing + copying - together) / min(computing, copying)
 
 

@@ -1,4 +1,4 @@
-"""Finds the part of a machine that limits an AI workload. Each part has a roof, the rate that it
+"""Finds the part of a machine that limits an AI workload. The roof of a part is the rate that it
 reaches alone (S. Williams, A. Waterman, D. Patterson, Communications of the ACM 52, 2009)."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """`kind` is the part that takes the most time; null if no part explains half of it."""
+    """`kind` is the part that limits the workload; None if no part is busy half of the time."""
 
     kind: BoundKind | None
     share: float

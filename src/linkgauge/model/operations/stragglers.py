@@ -1,4 +1,4 @@
-"""Finds the rank of a collective that comes last: it does not wait, so its part is the shortest."""
+"""Finds the rank that enters a collective last. It does not wait, so its time is the shortest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """`wait` is the median time in seconds that the others waited."""
+    """The rank that was last in `last` of `iterations`. The others' median wait was `wait` s."""
 
     rank: int
     last: int
@@ -29,7 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last; of several groups, that with the longest wait."""
+    """Returns the rank that clearly comes last, if any; of several, the one waited for longest."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
@@ -44,8 +44,8 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that comes last too often for chance (at most 1 %: binomial, times the
-    number of ranks) and costs at least 1 % of the time."""
+    """Returns the rank that comes last more often than by chance (at most 1 %: binomial, times the
+    number of ranks) and makes the others wait for at least 1 % of the time; else None."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None

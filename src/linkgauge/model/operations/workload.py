@@ -1,4 +1,4 @@
-"""AI workloads and their language models: the work of a cell, and the additional results."""
+"""AI workloads, their language models, and the results that workloads have besides samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """`hidden` is the number of numbers per token, `intermediate` the inner width of SwiGLU."""
+    """`hidden` is the width of a token's vector, `intermediate` the inner width of SwiGLU."""
 
     name: ModelName
     hidden: int
@@ -55,7 +55,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """Without the embedding."""
+        """The number of parameters, without the embedding."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -70,7 +70,7 @@ class ModelShape(msgspec.Struct, frozen=True):
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """Returns floating-point operations: token t attends to t tokens, including itself."""
+        """Returns floating-point operations. Token t attends to t tokens, itself included."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 
@@ -119,7 +119,7 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
     url: The URL of the server.
     kind: The protocol of the server.
     model: The model to request; null for the server's first model.
-    rate: Requests per second at random moments; null for a fixed number of concurrent ones."""
+    rate: Requests per second at random moments; null if a fixed number of requests runs at once."""
 
     url: FreeText
     kind: ServerKind = "openai"
@@ -130,17 +130,17 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """An AI workload on one device, or on several ranks.
 
-    kind: The kind of work. `prefill`: a forward pass over `batch` prompts. `decode`: then `tokens`
-        more of each. `streamed`: a forward pass with weights from host memory. `offload` and
-        `restore`: keys and values copied to host memory and back. `training`: a step in mixed
-        precision. `pipeline`: pieces copied in, processed and copied out. `serving`: requests to a
-        server.
+    kind: The kind of work. `prefill`: a forward pass over `batch` prompts. `decode`: generating
+        `tokens` more tokens for each prompt. `streamed`: a forward pass with weights from host
+        memory. `offload` and `restore`: copying keys and values to host memory and back.
+        `training`: a step in mixed precision. `pipeline`: pieces copied in, processed and copied
+        out. `serving`: requests to a server.
     model: The model's shape, by its name.
     numbers: The type of its numbers.
     batch: The number of prompts, or of concurrent requests.
     prompt: Tokens of a prompt; for `serving`, words.
     tokens: Tokens to generate for each prompt; for `pipeline`, pieces of input.
-    overlap: Whether copies and collectives run while kernels compute, or wait for kernels.
+    overlap: Whether copies and collectives run while kernels compute, instead of waiting for them.
     ranks: The number of devices that work together.
     balance: For `pipeline`, the time of computing as a percentage of the time of copying.
     implementation: The implementation: linkgauge's own, or that of the package transformers.
@@ -182,11 +182,11 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A separately timed part: `forward` and so on of a training step, `first token` of inference.
+    """A separately timed part, such as `forward` of a training step or `first token` of inference.
 
     name: The name of the part.
     seconds: Seconds that the part took, each time.
-    summary: Statistics of the seconds; null without any."""
+    summary: Statistics of the seconds; null if there are none."""
 
     name: Word
     seconds: tuple[float, ...]
@@ -238,7 +238,7 @@ class OperationShare(msgspec.Struct, frozen=True):
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """The results of a workload in addition to its samples.
+    """The results of a workload besides its samples.
 
     seconds: Median time of a loop in seconds.
     parameters: Parameters of the model; 0 for a server's model.
@@ -246,12 +246,12 @@ class WorkDone(msgspec.Struct, frozen=True):
     rates: The rates that the device reaches for each kind of work.
     how: The software that carried it out.
     stages: The parts that are timed separately.
-    split_error: The relative difference of a training step and the sum of its stages; else null.
+    split_error: Relative difference of a training step from the sum of its stages; null for others.
     communication: Seconds that a loop's collectives take alone; null without collectives.
-    exposed: Seconds of a loop's collectives that do not overlap with computing; null without any.
-    link_use: The share of a loop that its bytes take on the link to the host at full rate, or null.
-    device_use: The share of a loop that its work takes on the device at full rate, or null.
-    shares: The shares of a traced loop's device time, by kind of operation.
+    exposed: Seconds of a loop's collectives that overlap with no computing; null without these.
+    link_use: The share of a loop that its bytes need on the host link at full rate, if known.
+    device_use: The share of a loop that its work needs on the device at full rate, if known.
+    shares: The shares of a traced loop's device time, by kind of operation; empty without a trace.
     trace: The file of the trace; null without a trace.
     tokens_rate: A server's tokens per second; null for other work."""
 

@@ -1,6 +1,6 @@
-"""Finds the runs at which the level of a series changes: changes are assumed, moved and removed
+"""Finds the runs at which the level of a series changes: assumed changes are moved and removed
 until Student's t finds all significant (bottom-up segmentation: E. Keogh et al., ICDM 2001). p is
-multiplied by the possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
+multiplied by the number of possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """With 95 % confidence, the change lies between `first` and `last`; `p` is adjusted."""
+    """A change of level at run `at`. With 95 % confidence, it lies between the runs `first` and
+    `last`. `p` is adjusted for all places at which it could be."""
 
     at: int
     first: int
@@ -51,7 +52,7 @@ class ChangePoint(msgspec.Struct, frozen=True):
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """Returns no changes for fewer than 2 × LEAST values, or if one is not positive."""
+    """Returns the changes; none for under 2 × LEAST values, or if a value is not positive."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]

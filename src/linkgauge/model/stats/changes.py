@@ -58,7 +58,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """`doubt` is for cells that vary more than it seems: error, degrees of freedom, and share."""
+    """`doubt` is for cells that vary more than it seems: their error, their degrees of freedom, and
+    their share of all cells."""
 
     log: float
     error: float
@@ -70,7 +71,7 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs; `within` is the variance that their ranges imply, null if one has no range."""
+    """A cell's runs. `within` is the variance that their ranges imply; None if one is missing."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -81,14 +82,14 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance by which a range holds `coverage` of other runs' figures."""
+    """Returns a figure's variance, from a range that holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests the difference of two sides; None if the variation of runs is unknown."""
+    """Tests if two sides differ. Returns None if the variation between runs is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -160,7 +161,7 @@ def changed_to(ratio: float, better: Better) -> ChangedTo:
 
 
 def loss(ratio: float, better: Better) -> float:
-    """Returns the loss as a fraction, from figure ÷ reference. A gain is negative."""
+    """Returns the loss as a fraction; `ratio` is figure ÷ reference. A gain is negative."""
     return 1 - ratio if better == "higher" else ratio - 1
 
 
@@ -179,9 +180,9 @@ def loss_of_log(log: float, better: Better) -> float:
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The settings that say what a comparison should find.
+    """What a comparison should find, and what counts as proven.
 
-    significance: The limit that Holm's p must be below.
+    significance: Holm's p must be below this.
     least: The least loss that counts, as a fraction.
     detect: The true loss that the runs should suffice to find, as a fraction.
     exclude: The loss that a conclusive comparison must rule out, as a fraction."""
@@ -200,14 +201,14 @@ class Needed(msgspec.Struct, frozen=True):
     """The loss that the runs of a comparison can find.
 
     detectable: The smallest true loss that the runs find with a probability of 90 %, as a fraction.
-    more: The additional runs of both sides that find the loss of the Aim; null if more than 100."""
+    more: How many more runs each side needs to find the loss of the Aim; null if more than 100."""
 
     detectable: float
     more: tuple[int, int] | None
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the smallest loss that `runs` find, and how many more runs find `aim.detect`."""
+    """Returns the smallest loss that `runs` find, and how many more runs `aim.detect` needs."""
 
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:

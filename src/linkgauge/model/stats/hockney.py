@@ -42,7 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns None for too few sizes, and no line if it misses a time by more than `OFF`."""
+    """Returns a line, without figures if it misses a time by over `OFF`; None for too few sizes."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None

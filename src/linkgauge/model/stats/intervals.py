@@ -1,5 +1,5 @@
-"""Computes the range of another run's figure from pooled mean absolute deviations of repetitions
-(R. Geary, Biometrika 27, 1935) and what a new process changes. docs/intervals.md derives this."""
+"""Computes the range in which another run's figure should lie, from mean absolute deviations of
+repetitions (R. Geary, Biometrika 27, 1935) and the effect of a process (docs/intervals.md)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`reach` is the half-width of the range, in logarithms."""
+    """`reach` is a range's half-width in logarithms; `pooled` counts the cells it comes from."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns None for a range whose ends would be tenfold apart, which says nothing."""
+        """Returns the range, or None if its ends would be tenfold apart, which says nothing."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -52,7 +52,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns estimates of similar cells; None without repetitions, or for figures not positive."""
+    """Returns similar cells' estimates; None without repetitions or for figures not positive."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
@@ -112,7 +112,7 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group with this share of the samples may be the larger one in another run."""
+    """Whether a group of this share may hold most of the repetitions in another run."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2

@@ -1,4 +1,4 @@
-"""Finds samples that fall into two separate groups, as of a transfer that is fast or slow."""
+"""Finds samples that fall into two separate groups, such as those of a fast and a slow path."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value between two groups of samples, or None. Gates are counted, as samples after
-    one gate share a mode; if each repetition is in one group, repetitions are."""
+    """Returns the value between two groups of samples, or None. Each gate (start signal) counts
+    once, as samples after it are alike; or each repetition, if no repetition is in both groups."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border

@@ -1,4 +1,4 @@
-"""Statistics of what remains when some of many values are left out, without a pass over them."""
+"""Statistics of values of which some are left out, without another pass over the values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Values far from 0 lose digits, so callers take logarithms or differences."""
+    """Sums of values and squares. Far from 0, digits are lost: give logarithms or differences."""
 
     n: int
     sum: float

@@ -1,5 +1,5 @@
 """The signed-rank test (F. Wilcoxon, Biometrics Bulletin 1, 1945) of two settings in the same
-rounds. J. Hodges and E. Lehmann's estimate: Annals of Mathematical Statistics 34, 1963."""
+rounds, with Hodges and Lehmann's estimate (Annals of Mathematical Statistics 34, 1963)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """Returns None without pairs, if a figure is not positive, and for more than `MOST_ROUNDS`."""
+    """Returns the change; None for 0 or over `MOST_ROUNDS` pairs, or a figure not positive."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]

@@ -1,6 +1,6 @@
 """Estimates the variance of a cell's figures between runs from its own runs and from similar cells,
-whose variances are draws from a scaled inverse χ² (G. Smyth, Statistical Applications in Genetics
-and Molecular Biology 3, 2004). docs/intervals.md derives this."""
+whose variances are taken as draws from a scaled inverse χ² (G. Smyth, Statistical Applications in
+Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """`alone` is by the cell's own runs only, and valid instead for a share `doubted` of cells."""
+    """The variance of figures between runs. `alone` (such as from the cell's own runs only) holds
+    instead for a share `doubted` of the cells."""
 
     variance: float
     degrees: float
@@ -48,7 +49,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """`sets` has, for each set of runs, their numbers and how far they are from the set's mean."""
+    """`sets` holds sets of runs: for each run, its number and how far its figure is from the mean
+    of the set."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()
@@ -70,7 +72,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns None for a cell of which nothing is known. `whole` has more runs of each cell."""
+    """Returns each cell's spread; None if nothing is known. `whole` has more runs of each cell."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -88,7 +90,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the ranges' variances, and those of similar cells that are much noisier."""
+    """Returns the spreads. In `alone`, they have the mean spread of much noisier similar cells."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 

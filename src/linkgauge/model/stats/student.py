@@ -26,7 +26,7 @@ def two_sided(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
-    """Returns the t that |T| exceeds with the probability p; log p is concave in log t."""
+    """Returns the t that |T| exceeds with the probability p, by Newton's method in logarithms."""
     t, power = -NormalDist().inv_cdf(p / 2), (degrees + 1) / 2
     if degrees >= _MANY:
         return t
@@ -44,14 +44,14 @@ def critical(p: float, degrees: float) -> float:
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
-    """The difference in standard errors found with this power (N. Johnson, B. Welch, 1940)."""
+    """Returns the difference, in standard errors, found with `power` (Johnson and Welch, 1940)."""
     bound = critical(p, degrees)
     wide = math.sqrt(1 + bound * bound / (2 * degrees))
     return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
 
 
 def beyond(ratio: float, degrees: float, of: float) -> float:
-    """Returns the probability that a ratio of two equal variances is larger (Fisher's F)."""
+    """Returns the probability that two estimates of a variance have a larger ratio (Fisher's F)."""
     return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 

@@ -28,8 +28,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     p95: The 95th percentile of the figures (for a bandwidth, the fast side).
     p99: The 99th percentile of the figures.
     stddev: The standard deviation (n - 1); null for a single sample.
-    ci95: The 95 % interval of the median, from low to high; null without one. The cell says how.
-    slow_p95: 95 % of samples are at least as good (bandwidth: 5th percentile); null in old files.
+    ci95: The 95 % interval of the median, from low to high; null if unknown. See `interval`.
+    slow_p95: 95 % of the samples are at least as good as this; null in files of older versions.
     slow_p99: 99 % of the samples are at least as good as this; null in files of older versions."""
 
     n: int
@@ -47,9 +47,9 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """The range `ci95`, from the variation of repetitions of similar cells, and of processes.
+    """How `ci95` was computed from the variation between repetitions and between processes.
 
-    basis: The data of the range; in older files also `samples`, which say nothing of other runs.
+    basis: `repetitions`; in older files also `samples`, whose range says nothing of other runs.
     coverage: The share of other runs' figures that fall into the range.
     degrees: The degrees of freedom of the variation between repetitions.
     pooled: The number of cells that were pooled."""
@@ -61,7 +61,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Type 7 of Hyndman and Fan (1996), as numpy's, of ascending values."""
+    """Returns a percentile of ascending values: type 7 of Hyndman and Fan (1996), as in numpy."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -69,7 +69,7 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 
 
 def known_percentile(ordered: Sequence[float], fraction: float) -> float | None:
-    """Returns a percentile, or None unless at least one sample lies beyond it."""
+    """Returns a percentile, or None if no sample lies beyond it."""
     is_known = len(ordered) * (1 - fraction) >= 1 - 1e-9
     return percentile(ordered, fraction) if is_known else None
 
@@ -80,8 +80,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest k for which [x(k), x(n+1-k)] covers the median with 95 %: the count of
-    smaller samples is binomial(n, 1/2) (Conover, Practical Nonparametric Statistics, 3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases, where
+    binomial(n, 1/2) samples are smaller (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -101,7 +101,7 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 
 
 def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """Returns the value that `percent` % of the ascending samples equal or surpass."""
+    """Returns the value that `percent` % of the ascending samples reach or are better than."""
     return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
 
 
@@ -134,17 +134,17 @@ def deviation(samples: Sequence[float]) -> float:
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """Returns 1.4826 × the median distance to the middle (F. Hampel, JASA 69, 1974)."""
+    """Returns 1.4826 × the median of the distances to the middle (F. Hampel, JASA 69, 1974)."""
     return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """Returns √(π/2) × the standard deviation of the mean of n normal samples."""
+    """Returns the standard deviation of the median of n samples: √(π/2) × that of the mean."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """Returns the distance from the figure to the interval's farther end, as a share of it."""
+    """Returns the distance from the median to the interval's farther end ÷ the median."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95
