@@ -5,7 +5,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from campaign_peers import NOISES
+from campaign_peers import NOISES, drawn
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.profiles import PROFILES
@@ -91,6 +91,14 @@ def test_a_link_with_errors_is_held_against_the_best_repetitions_of_its_peers():
     calm = run_of("dgx", noisy, *LINKS, settings=PROFILES["standard"])
     errors_alone = replace(calm, machine=run.machine, after=run.after)
     assert verdicts(errors_alone, "sim:3") == ({"ok"}, {"ok"})
+
+
+@pytest.mark.parametrize("number", [47, 86, 94])
+def test_a_link_with_errors_whose_copies_stay_behind_is_a_fault(number):
+    """Noise hides the loss of each copy, but errors were counted and all copies are behind."""
+    one = drawn("faults", number)
+    assert "exit 1: link-errors" in one.said
+    assert one.counts
 
 
 def test_what_a_line_below_accuses_is_not_praised():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from statistics import median
 
 from msgspec.structs import replace
 
@@ -16,6 +17,8 @@ from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
 """A single reading may catch a link waking up."""
+_CLEAR = 0.97
+"""The share of its peers' figure below which copies over a link that counts errors are slow."""
 
 
 class PcieChain:
@@ -134,3 +137,17 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
         if getattr(function.link, name) is None and (value := getattr(reported, name)) is not None
     }
     return replace(function, link=replace(function.link, **missing)) if missing else function
+
+
+def reached(evidence: Evidence, link: Part) -> float | None:
+    """Returns the largest share of its peers' median figure that a cell over a link reaches, if all
+    cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
+    cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
+    others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
+    shares = [
+        share for case in cases if link in case.timed and case.equivalent in others
+        and (share := case.cell.share(median(others[case.equivalent]))) is not None
+    ]  # fmt: skip
+    is_low = any(case.cell.verdict == "low" for case in cases if link in case.timed)
+    most = max(shares, default=1.0)
+    return most if len(shares) > 1 and most < _CLEAR and not is_low else None

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from statistics import median
 
-from linkgauge.judge.blame.cases import cases_of
 from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.pcie_chains import PcieChain, hops, shown
+from linkgauge.judge.pcie_chains import PcieChain, hops, reached, shown
 from linkgauge.judge.remedies import (
     DEVICE,
     DEVICE_LOST,
@@ -31,8 +29,6 @@ LEAST_READ_REQUEST = 512
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
 """Two links may have two faults."""
-_CLEAR = 0.97
-"""The share of its peers' figure below which copies over a link that counts errors are slow."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -303,27 +299,13 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
         ]
         if hop.function.address in again:
             texts.append(f"{again[hop.function.address]} packets sent again")
-        slow = _reached(evidence, Part.pcie_link(hop.name, hop.function.address))
+        slow = reached(evidence, Part.pcie_link(hop.name, hop.function.address))
         grave = any(set(counts) != {"correctable"} for counts in rose.values()) or slow is not None
         if texts:
             found = f"counters rose during the run: {'; '.join(texts)}"
             if slow is not None:
                 found += f"; no copy over it reaches more than {slow:.0%} of its peers"
             yield Finding("link-errors", "fail" if grave else "warn", hop.part, found, why, remedy)
-
-
-def _reached(evidence: Evidence, link: Part) -> float | None:
-    """Returns the largest share of its peers' median figure that a cell over a link reaches, if all
-    cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
-    cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
-    others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
-    shares = [
-        share for case in cases if link in case.timed and case.equivalent in others
-        and (share := case.cell.share(median(others[case.equivalent]))) is not None
-    ]  # fmt: skip
-    is_low = any(case.cell.verdict == "low" for case in cases if link in case.timed)
-    most = max(shares, default=1.0)
-    return most if len(shares) > 1 and most < _CLEAR and not is_low else None
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
