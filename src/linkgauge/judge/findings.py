@@ -106,7 +106,7 @@ class Undetectable(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Such as `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        """Such as `any loss of host:0-host:1 and a loss below 10% of 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
@@ -114,7 +114,7 @@ class Undetectable(msgspec.Struct, frozen=True):
         for is_any, names in sorted(sides.items(), reverse=True):
             of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
             most = max(self.parts[name] for name in names)
-            said.append(f"any loss of {of}" if is_any else f"less than {most:.0%} of {of}")
+            said.append(f"any loss of {of}" if is_any else f"a loss below {most:.0%} of {of}")
         return " and ".join(said)
 
 
