@@ -163,6 +163,6 @@ def from_environment() -> str:
 
 def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Process:
     device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
-    process = Process(f"{__package__}.followers", output=_STDERR)
+    process = Process(f"{__package__}.training", output=_STDERR)
     process.ask(Join(rank, size, device, meeting))
     return process
