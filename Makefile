@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/bounds tools/dashboard tools/hashes tools/man tools/notebook tools/record tools/recordings tools/schemas tools/screens tools/site_markdown.py)
+SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/bounds tools/circles tools/core-names tools/dashboard tools/hashes tools/man tools/notebook tools/record tools/recordings tools/schemas tools/screens tools/site_markdown.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -103,8 +103,10 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
+	PYTHONPATH=src $(BIN)/python tools/circles
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	PYTHON=$(BIN)/python tools/check-tree
+	$(BIN)/python tools/core-names
 	$(MAKE) --silent docs
 
 # The pages as a site that opens offline: build/site-docs/index.html.

@@ -65,6 +65,27 @@ def test_the_examples_of_the_docs_run(capsys, tmp_path, monkeypatch):
     assert "['after', 'before'] dgx-h200-8" in shown
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "__all__",
+        "measure('host:0 -> sim:0 by ce', '1M', samples=3, machine='dgx-h200-8')",
+        "run('device_local_copy', size='1M', samples=3, machine='dgx-h200-8', out=None)",
+        "doctor(machine='dgx-h200-8')",
+        "devices(machine='dgx-h200-8')",
+        "expect('8 x H100 SXM')",
+    ],
+)
+def test_the_command_line_is_not_loaded(call, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", f"import linkgauge; linkgauge.{call}"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "linkgauge" in loaded
+    assert loaded & {"click", "rich"} == set()
+
+
 def test_docs_name_all_that_is_exported():
     text = DOCS.read_text()
     assert [name for name in linkgauge.__all__ if name not in text and name != "__version__"] == []

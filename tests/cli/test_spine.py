@@ -27,6 +27,7 @@ NOT_NEEDED = (
     "linkgauge.judge.blame.unsteady",
     "linkgauge.judge.compare.",
     "linkgauge.judge.limit",
+    "linkgauge.model.documents.history",
     "linkgauge.model.stats.change",
     "linkgauge.report.reading",
     "linkgauge.report.sections.machine",

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.judge.limits import StatisticLimit, parse_bound, parse_limits
+from linkgauge.judge.limit_bounds import StatisticLimit, parse_bound
+from linkgauge.judge.limits import parse_limits
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.hardware.inventory import Accelerator, Inventory

@@ -81,6 +81,19 @@ class HostBuffer(NodeMemory):
         if self.memory.kind == "interleave":
             yield from native.unevenly(self.placed, nodes)
 
+    def link(self, size: int, seed: int, cpu: int) -> None:
+        """Links a cycle of pointers, unless there already is one. Raises BackendError if it misses
+        a cache line."""
+        if self.cycle == size:
+            return
+        with native_errors("link pointers"):
+            _native.link_cycle(self.address, size, (seed + self.address) % (1 << 64), cpu)
+            found = _native.cycle_length(self.address, size, cpu)
+        if found != size // _native.LINK:
+            problem = f"a cycle of {found} lines instead of {size // _native.LINK}"
+            raise BackendError("link pointers", problem)
+        self.cycle = size
+
     def near_cache(self) -> Iterator[NearCache]:
         if self.size < BEYOND * self._cache:
             yield NearCache(self.size, self._cache, BEYOND)
@@ -245,7 +258,7 @@ class HostBackend(Offering):
         self._said = {copy.transfer: (self._way(copy.transfer),) for copy, _ in others}
         if first.transfer.scale == 1:  # all of a buffer: no point of a curve through the caches
             self._said[first.transfer] = tuple(buffer.near_cache())
-        host_chase.link(buffer, first.size, first.seed, cpu)
+        buffer.link(first.size, first.seed, cpu)
         chase = host_chase.chase_job(first, buffer.address, cpu)
         warm_up = host_chase.warm_up_loops(first.size, _native.last_level_cache([cpu]))
         most = host_chase.rates([chase, *(self._job(*o, math.inf) for o in others)], warm_up)[1:]

@@ -6,18 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from linkgauge import _native
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.transfer import FULL_LOAD
 
 from .native import native_errors
 from .protocol import Copy, SamplingPolicy
-
-if TYPE_CHECKING:
-    from .host import HostBuffer
 
 HOPS = 1 << 14
 """The number of accesses in one loop. They take at least 16 µs, a thousand times as long as reading
@@ -54,19 +50,6 @@ def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, 
             of = f"{count} CPUs of host:{node}, which has {has}"
             raise Unsupported(f"needs {of}: one follows pointers, the others load the memory")
     return placed
-
-
-def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
-    """Keeps a cycle of this size. Raises BackendError if a new one misses a cache line."""
-    if buffer.cycle == size:
-        return
-    with native_errors("link pointers"):
-        _native.link_cycle(buffer.address, size, (seed + buffer.address) % (1 << 64), cpu)
-        found = _native.cycle_length(buffer.address, size, cpu)
-    if found != size // _native.LINK:
-        problem = f"a cycle of {found} lines instead of {size // _native.LINK}"
-        raise BackendError("link pointers", problem)
-    buffer.cycle = size
 
 
 def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:

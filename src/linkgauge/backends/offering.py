@@ -4,23 +4,48 @@ operations in `carried`, and overrides what they need; docs/vendor.md has an exa
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from linkgauge.model.errors import BackendError, Unsupported, pip_install
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.operation import Operation, OperationName, named
+from linkgauge.model.operations.operation import (
+    ARRAYS,
+    HAND_OVERS,
+    PRIMES,
+    PRODUCTS,
+    Operation,
+    OperationName,
+    named,
+)
+from linkgauge.registry import loaded
 
 from .iterations import Queue, iterated
 from .protocol import Buffer, Copy, Group, Pattern
+from .rules import check_exchanges, check_work, lacking
 from .threaded import ThreadedGroup, Worked, called
 
-if TYPE_CHECKING:
-    from .operations.overlap import Computing
-    from .operations.products import ProductBuffers
+_PLACES: Mapping[object, str] = {
+    "copy": "transfers:copies",
+    "bulk-copy": "transfers:copies",
+    "timed-copy": "transfers:timed_copy",
+    "copy-ping-pong": "transfers:copy_ping_pong",
+    "flag-ping-pong": "transfers:flag_ping_pong",
+    "ping-pong": "transfers:ping_pong",
+    "chase": "transfers:chase",
+    "bulk-chase": "transfers:chase",
+    "enqueue": "transfers:enqueue",
+    "touch": "by_threads:touch",
+    "overlap": "overlap:overlap",
+    **dict.fromkeys(ARRAYS, "transfers:arrays"),
+    **dict.fromkeys(HAND_OVERS, "transfers:hand_over"),
+    **dict.fromkeys(PRIMES, "by_threads:primes"),
+    **dict.fromkeys(PRODUCTS, "products:products"),
+}
+"""The file and the function of each operation, without collectives."""
 
 
 def imported(name: str, extra: str) -> Any:
@@ -45,6 +70,30 @@ def errors_of(package: str, call: str) -> Iterator[None]:
         raise BackendError(call, str(error)) from error
 
 
+class Computing(Protocol):
+    """A kernel that only computes. `rounds` is the amount of work in a loop."""
+
+    rounds: float
+
+    def mismatch(self) -> str | None:
+        """Returns a message if the kernel has computed a wrong result, else None."""
+
+
+class ProductBuffers(Protocol):
+    """The matrices A, B and A · B."""
+
+    on_host: bool
+    """Whether CPUs multiply. Their products are sampled like other benchmarks of the host."""
+
+    def spoil(self) -> None:
+        """Overwrites the product A · B, so that an old result cannot pass the check."""
+
+    def mismatch(self) -> str | None:
+        """A message if the product is wrong. Instead of a second product, random sums of `BLOCK`
+        columns are compared with A times the same sums of B's, in double precision (Freivalds,
+        1977)."""
+
+
 class Offering:
     """A primitive without a default raises NotImplementedError. `copies` already have buffers.
     `protocol.Backend.prepare` explains the groups that primitives return."""
@@ -61,9 +110,20 @@ class Offering:
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        from .operations import prepare  # which knows what is below
-
-        return prepare(self, copies, named(operation))
+        """Raises Unsupported if the backend lacks the operation or refuses these copies, or if they
+        do not suit it."""
+        does = named(operation)
+        if not self.carries(does):
+            raise lacking(self.name, does.name)
+        if does.collective is None:
+            check_exchanges(copies, does)
+            check_work(copies, does)
+        self.begin(copies, does)
+        if does.collective is not None:
+            return self.collecting(copies, does.collective)
+        carry_out = loaded(f"linkgauge.backends.operations.{_PLACES[does.name]}")
+        group: Group = carry_out(self, copies, does)
+        return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         """Prepares the backend for a new group. Remarks on the last group are discarded."""

@@ -6,8 +6,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import MACHINE as OF_MACHINE
 from linkgauge.report.formats import MACHINE_IN_DETAIL, MEASURED, MEASURED_IN_DETAIL
@@ -84,7 +82,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
     own = None if asked.run is None else read_run(one_run(asked.run, "devices")).machine
     write_asked(path, nccl_topology(own or found_machine(asked)))
-    click.echo(f"written: {path}: NCCL reads it if NCCL_TOPO_FILE={path}")
+    print(f"written: {path}: NCCL reads it if NCCL_TOPO_FILE={path}")
     return 0
 
 

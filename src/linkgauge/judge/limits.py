@@ -6,20 +6,11 @@
 
 `device` is a pattern for the device's model (the processor's if only the host takes part),
 `benchmark` one for the benchmark's name; both accept `*`, `?` and `[…]` and default to all.
-
-    limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
-    statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
-    bound     = number unit | number [ "%" ] ( "×" | "x" | "*" | "of" ) expected
-    unit      = a name in UNITS | "%"
-    expected  = "achievable" | "theoretical"
-
-The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and `slow_p99`:
-percentiles of bandwidths themselves would be the fastest samples."""
+`limit` is a bound as in `limit_bounds.py`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -32,37 +23,14 @@ from linkgauge.machine.given import entries_in, entries_of
 from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.notation import Cursor
 from linkgauge.model.notes import Unjudged
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, LATENCY, unit_of
 
-_STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
-Units = Mapping[str, tuple[str, float]]
-UNITS: Units = {
-    "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
-    "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
-    "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0), "GFLOP/s": ("FLOP/s", 1e9),
-    "TFLOP/s": ("FLOP/s", 1e12), "events/s": ("1/s", 1.0), "tokens/s": ("tokens/s", 1.0),
-    "requests/s": ("requests/s", 1.0),
-}  # fmt: skip
-_EXPECTED = ("achievable", "theoretical")
-_AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
+from .limit_bounds import QUANTITY, StatisticLimit, parse_bound
+
 _FIELDS = ("device", "benchmark", "limit")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
-_WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
-
-
-class StatisticLimit(msgspec.Struct, frozen=True):
-    """`value` is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % of hidden time), or a
-    share of the expected figure that `of` names."""
-
-    statistic: str
-    at_least: bool
-    value: float
-    unit: str | None = None
-    of: str | None = None
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -93,56 +61,6 @@ def _entry(where: str, fields: dict[str, str]) -> Limit:
     return Limit(*patterns, bound, " ".join(fields["limit"].split()), where)
 
 
-def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLimit:
-    """Raises NotationError, which points at the error."""
-    parser = _LimitParser(text, where)
-    parser.units = units
-    return parser.bound()
-
-
-class _LimitParser(Cursor):
-    units = UNITS
-    blanks = frozenset(" \t\u00a0")
-    word = re.compile(".", re.DOTALL)
-
-    def bound(self) -> StatisticLimit:
-        statistic = self.one_of(_WORD, _STATISTICS) or "median"
-        at_least = self.direction()
-        value = self.number()
-        share = self.take("%")
-        times = self.take("×") or self.take("*") or self.one_of(_WORD, ("x", "of")) is not None
-        if share and not times:
-            self.end("expected '×' or 'of'")
-            bound = StatisticLimit(statistic, at_least, value / 100, "%")
-        elif times:
-            of = self.known(_EXPECTED, "an expected figure")
-            bound = StatisticLimit(statistic, at_least, value / (100 if share else 1), of=of)
-        else:
-            unit, scale = self.units[self.known(self.units, "a unit")]
-            bound = StatisticLimit(statistic, at_least, value * scale, unit)
-        self.end("expected the end of the limit")
-        return bound
-
-    def direction(self) -> bool:
-        for sign in (*_AT_LEAST, *_AT_MOST):
-            if self.take(sign):
-                return sign in _AT_LEAST
-        raise self.error("expected '≥' (>=) or '≤' (<=)")
-
-    def number(self) -> float:
-        self.blank()
-        at, found = self.at, self.matched(_NUMBER)
-        if found is None or len(found) > 40:
-            raise self.error("expected a number", at)
-        return float(found)
-
-    def known(self, names: Collection[str], what: str) -> str:
-        found = self.one_of(_WORD, names)
-        if found is None:
-            raise self.error(f"expected {what} ({', '.join(names)})")
-        return found
-
-
 # Measured figures against what the user asked for.
 
 Objection = Callable[[CellResult], str | None]
@@ -169,10 +87,6 @@ _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
 """The statistics that people mean by a percentile: those of the slow side."""
 _OF_TIME = {"min": "max", "max": "min"}
 """The statistic of times from which the statistic of a bandwidth follows."""
-QUANTITY = {
-    STREAM.symbol: BANDWIDTH.symbol, STEP.symbol: LATENCY.symbol, HIDDEN.symbol: "%",
-}  # fmt: skip
-"""The units that count as the same unit in limits."""
 _NAMES = 5
 
 Tables = Sequence[Result | PlannedTable]

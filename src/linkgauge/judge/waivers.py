@@ -17,7 +17,6 @@ from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -29,10 +28,7 @@ from linkgauge.model.names import hint
 from linkgauge.model.waiver import Waiver
 
 from .findings import SEVERITIES, Finding
-from .limits import QUANTITY, UNITS, StatisticLimit, parse_bound
-
-if TYPE_CHECKING:
-    from .compare.gate import GateCell
+from .limit_bounds import QUANTITY, UNITS, StatisticLimit, parse_bound
 
 _FIELDS = ("check", "cell", "part", "host", "accept", "owner", "reason", "until")
 _ALWAYS = ("accept", "owner", "reason", "until")
@@ -153,13 +149,10 @@ class Waiving:
             return cell
         return replace(cell, status="pass", verdict="waived", reason=None, kind=None)
 
-    def gated(self, one: GateCell) -> GateCell:
-        """Waives a cell of a gate that failed."""
-        key, current = one.cell.id, one.cell.sides[1]
-        figure = None if current is None else current.figure
+    def covers(self, key: CellId, figure: float | None, unit: str) -> bool:
+        """Whether a waiver accepts the figure of a cell that failed."""
         parts = [f"{key.backend}:{place}" for place in key.place]
-        found = self._covering_cell(key, (), parts, figure, one.cell.unit)
-        return one if found is None else replace(one, verdict="waived")
+        return self._covering_cell(key, (), parts, figure, unit) is not None
 
     def finding(self, one: Finding, waived: frozenset[str]) -> Finding:
         """`waived` are the names of cells that are waived."""

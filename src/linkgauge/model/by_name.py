@@ -1,4 +1,4 @@
-"""Builds a struct from the fields that other structs have by the same names."""
+"""Makes values out of the fields that other values have by the same names, or by other ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
+
+from linkgauge.model.documents.result import CellResult
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -35,3 +37,15 @@ def _shared(
         elif own:  # attrgetter makes no tuple of one
             found.append((at, lambda one, name=own[0]: (getattr(one, name),)))  # type: ignore[misc]
     return names, found
+
+
+def shown_of(cell: CellResult) -> dict[str, Any]:
+    """Returns the fields of a cell's figure that its result has by other names."""
+    low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
+    transfers = " & ".join(map(str, cell.transfers))
+    return {
+        "transfers": transfers, "figure": cell.headline, "low": low, "high": high,
+        "expected": cell.expected and cell.expected.figure,
+        "nominal": cell.expected and cell.expected.nominal,
+        "share": cell.reached,
+    }  # fmt: skip

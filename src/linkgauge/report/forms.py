@@ -20,6 +20,7 @@ from .matrix import brief
 
 MOST_COLUMNS = 16
 """A matrix with more columns or rows is large."""
+MOST_ROWS = 32
 UNIFORM = 0.05
 Form = Literal[
     "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
@@ -253,3 +254,9 @@ def _depth(figure: float, ends: Ends) -> int | None:
     if most <= least * _MUCH_THE_SAME:
         return None
     return round(_DEPTHS * (figure - least) / (most - least))
+
+
+def is_many(result: Result) -> bool:
+    """Whether the result is a list of too many pairs to read."""
+    rows, columns = rows_of(result), columns_of(result)
+    return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)

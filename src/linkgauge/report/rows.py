@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.model.by_name import by_name
-from linkgauge.model.documents.history import shown_of
+from linkgauge.model.by_name import by_name, shown_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 

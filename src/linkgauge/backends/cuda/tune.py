@@ -7,18 +7,18 @@ from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path as File
 from statistics import median
+from typing import Protocol
 
 import msgspec
 
-from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
+from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.operations.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
 
-from .backend import CudaBackend
-from .memory import CudaBuffer
+from .device import CudaDevice
 from .settings import (
     ARRAY_DEFAULT,
     DEFAULT,
@@ -56,6 +56,15 @@ class Path(msgspec.Struct, frozen=True):
         return Pattern.WORDS, Pattern.CONSTANT if self.transfer.source.is_null else Pattern.WORDS
 
 
+class Tunable(Backend, Protocol):
+    """The backend, as far as trials use it."""
+
+    def device_of(self, memory: Memory) -> CudaDevice: ...
+    def prepare_with(
+        self, copies: Sequence[Copy], settings: CopySettings | None, operation: OperationName
+    ) -> Group: ...
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """Settings that were tried. `rate` is in bytes/s; it counts both directions, or all arrays."""
 
@@ -64,7 +73,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def tune(
-    backend: CudaBackend,
+    backend: Tunable,
     index: int,
     peer: int | None = None,
     size: int = TUNE_SIZE,
@@ -136,10 +145,10 @@ def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopyS
 
 
 def _tune_path(
-    backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
+    backend: Tunable, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
     transfer, arrays = path.transfer, named(path.operation).source_arrays
-    ends: dict[str, CudaBuffer] = {}
+    ends: dict[str, Buffer] = {}
     with ExitStack() as made:
         for end, memory in (("source", transfer.source), ("destination", transfer.destination)):
             if not memory.is_null:
@@ -151,7 +160,7 @@ def _tune_path(
 
 
 def search(
-    backend: CudaBackend,
+    backend: Tunable,
     path: Path,
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
@@ -185,7 +194,9 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    backend: CudaBackend
+    """One copy that is run with different settings."""
+
+    backend: Tunable
     path: Path
     copy: Copy
     report: Callable[[Tried], None]

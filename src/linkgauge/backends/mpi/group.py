@@ -6,17 +6,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from linkgauge.backends.protocol import Addressed, Buffer, Copy, Gated, SamplingPolicy, Timing
 from linkgauge.backends.rank import held
 from linkgauge.model.errors import Unsupported
 
 from .streams import StreamPart, broadcast_streams, message_stream, run
+from .window import WindowPart
 from .world import mpi_errors
-
-if TYPE_CHECKING:
-    from .rank import WindowPart
 
 POLICY = SamplingPolicy(seconds=0.02, loops=2)
 

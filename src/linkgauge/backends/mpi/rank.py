@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from mmap import PAGESIZE
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from linkgauge.backends import ACROSS_RANKS, native
-from linkgauge.backends.host_memory import ByThreads, HostRank
+from linkgauge.backends.host_memory import HostRank
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking, of_part, refused
 from linkgauge.machine.host import read_host
 from linkgauge.machine.processes.launch import Launch
-from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
@@ -33,6 +32,7 @@ from linkgauge.model.units import approximate_size
 from .collectives import Communicators, MpiCollective
 from .flags import FlagSide
 from .group import MpiGroup, address_in
+from .window import Window, WindowPart
 from .world import mpi_errors, world
 
 WINDOW_SHARE = 0.25
@@ -41,62 +41,6 @@ SLOW_CALLS = 50e-6
 """Copies that take fewer seconds than this get a remark, because calls from Python affect their
 figures."""
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
-
-
-class Window(NamedTuple):
-    """`sizes` are the bytes of each rank's part, `base` is the address of this rank's part, and
-    `repetition` the number of the repetitions that use the window."""
-
-    handle: Any
-    sizes: Mapping[int, int]
-    base: int
-    repetition: int
-
-    def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
-        return repetition == self.repetition and all(
-            self.sizes[rank] >= sizes[rank] for rank in sizes
-        )
-
-    def free(self) -> None:
-        with mpi_errors("MPI_Win_free"):
-            self.handle.Unlock_all()
-            self.handle.Free()
-
-
-class WindowPart(ByThreads):
-    """The buffer is at `offset` in the memory of the rank `target`. On the target, `base` is the
-    address of its part of the window; elsewhere None."""
-
-    def __init__(
-        self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
-    ) -> None:
-        self.window, self.target, self.offset = window, target, offset
-        self.memory, self.size = like.memory, like.size
-        self.address, self.cpus = 0, host.cpus
-        self.warnings: tuple[str, ...] = ()
-        self._placed = Placement("", 0)
-        if base is not None:
-            self.address = base + offset
-            node = native.node_of(self.address, self.size)
-            self._placed = Placement(str(self.memory), self.size, node)
-            self.warnings = tuple(native.misplaced(host.home, self._placed))
-
-    def placement(self) -> Placement:
-        return self._placed
-
-    @contextmanager
-    def at(self) -> Iterator[int]:
-        """Before and after use, the window's two copies are made equal (MPI 4.1, 12.4)."""
-        self._sync()
-        yield self.address
-        self._sync()
-
-    def _sync(self) -> None:
-        with mpi_errors("MPI_Win_sync"):
-            self.window.Sync()
-
-    def free(self) -> None:
-        """All ranks free the window together later."""
 
 
 class MpiRank(HostRank, RankBackend):

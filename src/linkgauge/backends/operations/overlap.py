@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
-from linkgauge.backends.offering import Offering
+from linkgauge.backends.offering import Computing, Offering
 from linkgauge.backends.protocol import Copy, Gated, Group, SamplingPolicy, Timing, run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
@@ -22,15 +21,6 @@ _GROWTH = 16.0
 """The largest factor by which a kernel is made longer in one step."""
 _MOST_TRIES = 16
 _LEAST = 1e-9
-
-
-class Computing(Protocol):
-    """A kernel that only computes. `rounds` is the amount of work in a loop."""
-
-    rounds: float
-
-    def mismatch(self) -> str | None:
-        """Returns a message if the kernel has computed a wrong result, else None."""
 
 
 def launched(rounds: float, loops: int) -> int:

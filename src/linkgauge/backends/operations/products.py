@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from linkgauge.backends.offering import Offering
+from linkgauge.backends.offering import Offering, ProductBuffers
 from linkgauge.backends.protocol import Copy, Group, SamplingPolicy
 from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 """The number of products to warm up, and in a sample. 100 products are timed in 50 samples."""
-
-
-class ProductBuffers(Protocol):
-    on_host: bool
-    """Whether CPUs multiply. Their products are sampled like other benchmarks of the host."""
-
-    def spoil(self) -> None:
-        """Overwrites the product A · B, so that an old result cannot pass the check."""
-
-    def mismatch(self) -> str | None:
-        """Returns a message unless random sums of `BLOCK` columns are A times the same sums of B's,
-        in double precision (Freivalds, 1977)."""
 
 
 class ProductGroup:

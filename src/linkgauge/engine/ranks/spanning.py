@@ -8,53 +8,27 @@ processes while a clock runs. The rank whose engine carries out a transfer also 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
-from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Pattern, SimulatedClock
 from linkgauge.backends.rank import RankBackend, SpannedBuffer, held
-from linkgauge.machine.processes.channel import error_of, reason_of
-from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
+from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
-from .meeting import Meeting
-from .passages import Tokens
+from .meeting_rank import MeetingRank
 from .spanning_group import SpanningCollective, SpanningGroup
 
-_T = TypeVar("_T")
 
-
-class SpanningBackend:
-    """A backend over several ranks; `own` is this rank's. `hosts` has the machine of each rank.
-    Each repetition has a new `meeting`, and `repetition` is its number. `shared` names memories of
-    devices that several ranks use."""
+class SpanningBackend(MeetingRank):
+    """A backend over several ranks."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
-        self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
-        self.meeting = Meeting(rank, (rank,))
-        self.repetition = 0
-        self.shared: frozenset[str] = frozenset()
-        self.tokens = Tokens(own)
+        super().__init__(name, own, rank, hosts)
         self._group: SpanningGroup | None = None
-        self._now: float | None = None
-        self.failed: LinkgaugeError | None = None
-        """The error since the ranks last met."""
-
-    @property
-    def simulates(self) -> bool:
-        """Whether the machine is simulated: each rank then has every memory in its process."""
-        return self.name == SIMULATED
-
-    def is_mine(self, memory: Memory) -> bool:
-        return self.simulates or (memory.rank or 0) == self.rank
 
     def devices(self) -> tuple[Device, ...]:
         return self.own.devices()
@@ -81,36 +55,10 @@ class SpanningBackend:
                 self._have(buffer, self.own.allocate(memory, size, engine))
         return buffer
 
-    def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows: all ranks of a cell do so at the same time, in the same order."""
-        for buffer, here in zip(
-            buffers,
-            self.own.windows(buffers, self.meeting.parties, self.repetition),
-            strict=True,
-        ):
-            self._have(buffer, here)
-
-    def _have(self, buffer: SpannedBuffer, here: Buffer) -> None:
-        buffer.here, buffer.warnings = here, here.warnings
-        buffer.placed = replace(here.placement(), memory=str(buffer.memory))
-        try:
-            buffer.handle = self.own.handle(here)
-        except LinkgaugeError:
-            buffer.free()
-            raise
-
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         self._now = None
         if self.is_mine(buffer.memory):
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
-
-    def attempt(self, action: Callable[[], object]) -> None:
-        """Keeps an action's error for the next meeting. After an error, actions are skipped."""
-        if self.failed is None:
-            try:
-                action()
-            except LinkgaugeError as error:
-                self.failed = error
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
         def compare() -> int | None:
@@ -140,51 +88,6 @@ class SpanningBackend:
 
     def close(self) -> None:
         """Does nothing, because `own` is closed when the run is over."""
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Adds the name of this rank to errors raised in this block."""
-        try:
-            yield
-        except LinkgaugeError as error:
-            raise error_of(reason_of(error), f"rank {self.rank}") from error
-
-    def together(
-        self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
-    ) -> Mapping[int, _T]:
-        """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
-        an error, all raise the first one. `moved` is the most bytes moved before the ranks meet
-        again. With `late` (whether the last start was late), they agree on the next start."""
-        failed, self.failed = self.failed, None
-        if len(self.meeting.parties) == 1:
-            with self.named():
-                if failed is not None:
-                    raise failed
-                return {self.rank: action()}
-        found: _T | None = None
-        if failed is None:
-            try:
-                found = action()
-            except LinkgaugeError as error:
-                failed = error
-        reason = None if failed is None else reason_of(failed)
-        starts = late is not None
-        return self.meeting.share(found, reason, kind, moved, start=starts, late=bool(late))
-
-    def of_one(self, rank: int, action: Callable[[], _T], kind: type[_T], moved: int = 0) -> _T:
-        """Runs an action in one rank, and returns its value in all ranks."""
-        if self.simulates:
-            return action()
-        optional: Any = kind | None
-        found: Mapping[int, Any] = self.together(
-            lambda: action() if rank == self.rank else None, optional, moved
-        )
-        of_rank: _T = found[rank]
-        return of_rank
-
-    def has_time(self, now: float) -> None:
-        """Sets the time that `clock` returns next."""
-        self._now = now
 
 
 class SimSpanningBackend(SpanningBackend):

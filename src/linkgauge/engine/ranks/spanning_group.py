@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -27,14 +27,12 @@ from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
 from . import passages
+from .meeting_rank import MeetingRank
 from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
 from .starts import RankTiming, Starts, common_policy
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 """The engines that need both ranks for their work."""
-
-if TYPE_CHECKING:
-    from .spanning import SpanningBackend
 
 
 class SpanningGroup(Gated):
@@ -42,7 +40,7 @@ class SpanningGroup(Gated):
     has work. Copies that two ranks pass on are the work of both."""
 
     def __init__(
-        self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
+        self, backend: MeetingRank, copies: Sequence[Copy], operation: OperationName
     ) -> None:
         self._backend, self._own = backend, backend.own
         self._copies = copies

@@ -137,7 +137,7 @@ def hold(
     )
     if waivers and current:
         waiving = Waiving(waivers, current[-1].machine.host.hostname, current[-1].started)
-        cells = tuple(waiving.gated(one) if one.verdict in FAILURES else one for one in cells)
+        cells = tuple(_waived(one, waiving) if one.verdict in FAILURES else one for one in cells)
     return GateDocument(
         code=_code(cells, allow_noisy=allow_noisy),
         undetectable=_undetectable(cells, aim, allow_noisy=allow_noisy),
@@ -148,6 +148,12 @@ def hold(
         allows_noisy=allow_noisy,
         findings=findings,
     )
+
+
+def _waived(one: GateCell, waiving: Waiving) -> GateCell:
+    figure = None if one.current is None else one.current.figure
+    covered = waiving.covers(one.cell.id, figure, one.cell.unit)
+    return msgspec.structs.replace(one, verdict="waived") if covered else one
 
 
 def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:

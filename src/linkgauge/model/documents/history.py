@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.model.by_name import by_name
+from linkgauge.model.by_name import by_name, shown_of
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import Better
@@ -59,17 +59,6 @@ def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[
 def figure_of(result: Result, cell: CellResult, repeat: int = 0) -> Figure:
     own = {**shown_of(cell), "repeat": repeat, "definition": cell.definition or ""}
     return by_name(Figure, cell, cell.summary, result, **own)
-
-
-def shown_of(cell: CellResult) -> dict[str, Any]:
-    low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
-    transfers = " & ".join(map(str, cell.transfers))
-    return {
-        "transfers": transfers, "figure": cell.headline, "low": low, "high": high,
-        "expected": cell.expected and cell.expected.figure,
-        "nominal": cell.expected and cell.expected.nominal,
-        "share": cell.reached,
-    }  # fmt: skip
 
 
 DESCRIPTION = "description"

@@ -16,6 +16,7 @@ from linkgauge.report.forms import (
     form_of,
     has_figures,
     is_large,
+    is_many,
     together,
 )
 from linkgauge.report.words.remarks import below_lines
@@ -64,8 +65,6 @@ def large_of(judged: OneRun) -> Large:
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
         return "uniform"
-    from .many import is_many
-
     matrices = (one for one in large if form_of(one, "uniform") == "matrix")
     places = sum(len(one.cells) for one in matrices if not is_many(one))
     return "uniform" if places <= most else "reduced"
@@ -99,7 +98,7 @@ class ResultView(NamedTuple):
             lines = [one for one in self.run.lines if (one.benchmark, one.backend) == own]
             several, most = (f"{own[0]}: ", 1) if len(names) > 1 else ("", FEW_LINES)
             if lines:
-                from .sizes import line_lines
+                from linkgauge.report.words.size_lines import line_lines
 
                 yield from (line(Span(several, "dim"), *fit) for fit in line_lines(lines, most))
 

@@ -18,6 +18,7 @@ from linkgauge.report.forms import (
     cells_of,
     columns_of,
     has_figures,
+    is_many,
     legend,
     meaning_of,
     rows_of,
@@ -36,11 +37,12 @@ from linkgauge.report.matrix import (
 )
 from linkgauge.report.results import common, heading, label, marks, title_line, turned
 from linkgauge.report.words.remarks import below_lines
+from linkgauge.report.words.size_lines import MOST_PATHS
 
 from .figures import WHOLE, ResultView, blocks_of
 from .latency import percentiles
-from .many import blocks_of_many, is_many
-from .sizes import MOST_PATHS, level_lines
+from .many import blocks_of_many
+from .sizes import level_lines
 
 SOME = 8
 Shaded = tuple[str, list[Shade | None]]

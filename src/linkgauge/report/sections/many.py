@@ -42,15 +42,9 @@ from linkgauge.report.words.sentences import first_of
 
 from .figures import EQUIVALENT, WHOLE, ResultView
 
-MOST_ROWS = 32
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """The shares of the median at which the classes of figures end."""
-
-
-def is_many(result: Result) -> bool:
-    rows, columns = rows_of(result), columns_of(result)
-    return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
 
 
 def blocks_of_many(view: ResultView) -> Iterator[Block]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from linkgauge.model.curves import Level, SizeLine, SizePiece
+from linkgauge.model.curves import Level
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.grouped import grouped, tabled
-from linkgauge.model.stats.hockney import LEAST, OFF
+from linkgauge.model.stats.hockney import LEAST
 from linkgauge.model.units import (
     BANDWIDTH,
     COLLECTIVE,
     Unit,
-    approximate_size,
     format_size,
     unit_of,
 )
@@ -24,6 +22,7 @@ from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line,
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
 from linkgauge.report.results import heading, label, sizes_of, title_line
+from linkgauge.report.words.size_lines import line_lines
 
 from . import OneRun, Section
 from .figures import ResultView
@@ -32,14 +31,6 @@ MOST_CURVES = 8
 """With more, only their extremes are shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
-MOST_PATHS = 16
-"""With more, only their extremes are shown."""
-LEAST_SHOWN = 0.001
-"""A line that is closer to the times is said to be within this."""
-_NO_LINE = "no line fits"
-_UNTOLD = "these sizes do not separate latency from bandwidth"
-_LATENCY_ALONE = "a latency whatever the size"
-_TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
@@ -114,95 +105,6 @@ def level_lines(result: Result) -> Iterator[Line]:
 def _named(level: Level, unit: str) -> str:
     most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
     return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
-
-
-def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    if len(lines) <= most:
-        for one in lines:
-            name = ", ".join(filter(None, (one.row, one.column)))
-            yield line(Span(f"{name}  ", "name"), _sentence(one))
-        return
-    known = [one for one in lines if one.half_size is not None]
-    if known:
-        each = (
-            _ends("latency", [one.latency for one in known], _time),
-            _ends("bandwidth", [one.bandwidth for one in known], _rate),
-            _ends("half of it at", [one.half_size for one in known], _size),
-            _within(max(one.error for one in known)),
-        )
-        yield line(Span(_paths(len(known)), "name"), ", ".join(each))
-    others = Counter(_lacks(one) for one in lines if one.half_size is None)
-    for kind, count in others.items():
-        yield line(Span(_paths(count), "name"), kind)
-
-
-def _paths(count: int) -> str:
-    return "1 path  " if count == 1 else f"{count} paths  "
-
-
-def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], str]) -> str:
-    ends = sorted(value or 0.0 for value in values)
-    return f"{name} {' to '.join(dict.fromkeys((shown(ends[0]), shown(ends[-1]))))}"
-
-
-def _lacks(line: SizeLine) -> str:
-    if line.error > OFF:
-        return _NO_LINE
-    if line.bandwidth is None:
-        return _UNTOLD if line.latency is None else _LATENCY_ALONE
-    return _TOO_SHORT if line.latency is None or line.half_size is None else ""
-
-
-def _sentence(line: SizeLine) -> str:
-    lacks, worst = _lacks(line), format_size(line.worst)
-    if line.pieces:
-        error = max(piece.error for piece in line.pieces)
-        return f"time = {'; '.join(map(_piece, line.pieces))} ({_within(error)})"
-    if lacks == _NO_LINE:
-        return f"{lacks}: {line.error:.1%} off at {worst}"
-    if lacks == _UNTOLD:
-        return lacks
-    at = "" if line.error < LEAST_SHOWN else f", worst at {worst}"
-    within = f"({_within(line.error)}{at})"
-    latency, rate = _time(line.latency or 0.0), f"bytes ÷ {_rate(line.bandwidth or 0.0)}"
-    if lacks == _LATENCY_ALONE:
-        return f"time = {latency}, whatever the size {within}"
-    if lacks == _TOO_SHORT:
-        return f"time = {rate}, with {lacks} at {format_size(line.sizes[0])} {within}"
-    half = line.half_size or 0.0
-    beyond = ", below the sizes measured" if half < line.sizes[0] else ""
-    beyond = ", above the sizes measured" if half > line.sizes[-1] else beyond
-    return (
-        f"time = {latency} + {rate}; half of that rate is reached at {_size(half)}{beyond} {within}"
-    )
-
-
-def _piece(piece: SizePiece) -> str:
-    """`14.1 µs at 8 B to 512 KiB`, `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
-    terms = [_time(piece.latency)] if piece.latency else []
-    terms += [f"bytes ÷ {_rate(piece.bandwidth)}"] if piece.bandwidth else []
-    sizes = " to ".join(dict.fromkeys(map(format_size, (piece.least, piece.most))))
-    return f"{' + '.join(terms)} at {sizes}"
-
-
-def _within(error: float) -> str:
-    return f"within {max(error, LEAST_SHOWN):.1%}"
-
-
-def _size(size: float) -> str:
-    return approximate_size(round(size))
-
-
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-
-
-def _time(seconds: float) -> str:
-    scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
-    return f"{seconds / scale:.2f} {unit}"
-
-
-def _rate(rate: float) -> str:
-    return f"{shown(rate, BANDWIDTH.symbol)} {BANDWIDTH.shown}"
 
 
 SECTION = Section("sizes", "By size", 50, of_run=_blocks)

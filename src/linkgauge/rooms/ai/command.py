@@ -224,7 +224,7 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
     if any(name != "ai_training_step" for name in names):
         raise InputError("torchrun and mpiexec are for training: linkgauge ai training_step")
     if launched.rank:
-        from .workloads.ranks import follow_launched
+        from .workloads.training import follow_launched
 
         follow_launched(launched)
         return choice, False

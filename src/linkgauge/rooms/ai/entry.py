@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from linkgauge.model.documents.result import Result
 from linkgauge.report.blocks import Block, Line, Prose, plain
-from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import Section
 
 
 def _lines(result: Result, detailed: bool) -> Iterable[Line]:

@@ -13,7 +13,7 @@ from linkgauge.report.formats import JSON, Document, Format
 if TYPE_CHECKING:
     from .expecting import ExpectedMachine
 
-_BLOCKS = "linkgauge.rooms.expect.sections:blocks"
+_BLOCKS = f"{__package__}.sections:blocks"
 EXPECTATIONS = Document(
     "an expectation", _BLOCKS, {"json": JSON, "markdown": _BLOCKS}, "Expectation"
 )

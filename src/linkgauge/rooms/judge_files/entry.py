@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.report.blocks import Block
-from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import Section
 
 
 def check_tool(evidence: Evidence) -> Iterator[Finding]:

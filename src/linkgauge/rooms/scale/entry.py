@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from linkgauge.model.operations.collective import Collective
 from linkgauge.report.blocks import Block
-from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import Section
 
 
 def _of_run(one: OneRun) -> Iterator[Block]:

@@ -25,7 +25,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
-from linkgauge.report.sections.sizes import line_lines
+from linkgauge.report.words.size_lines import line_lines
 
 from .scaling import FALLEN
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from linkgauge.report.blocks import Block
-from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import Section
 
 
 def _blocks(one: OneRun) -> Iterable[Block]:

@@ -18,8 +18,9 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 from linkgauge.model.hardware.machine import Device
 
-from .library import NvmlTelemetry, Questions, describe, is_lost, open_library
+from .library import NvmlTelemetry, describe, is_lost, open_library
 from .nvlink import pci_address, text, traffic_fields
+from .questions import Questions
 
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)

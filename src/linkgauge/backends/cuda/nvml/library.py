@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,11 +19,7 @@ from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.hardware.pcie import SPEEDS
 
 from .nvlink import board, domain, fabric, read_links
-
-if TYPE_CHECKING:
-    from linkgauge.backends.cuda.device import CudaDevice
-
-    from .cards import Card
+from .questions import GPU_IS_LOST, Questions
 
 # Which processes on a device do not belong to this program.
 
@@ -67,8 +63,6 @@ _REASONS = {
 """Reasons for lower clocks, by the values of nvmlClocksEventReasons. The value 1 (idle) is left
 out."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
-GPU_IS_LOST = 15
-"""NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
 NO_SAMPLES = 6
 """NVML_ERROR_NOT_FOUND: nvmlDeviceGetProcessUtilization has no sample of any process."""
 _MHZ, _MILLI = 1e6, 1e-3
@@ -90,48 +84,6 @@ def open_library() -> Any:
     return library
 
 
-class Questions:
-    """About one device. Without an answer, the value is None, and `unknown` has the reason."""
-
-    def __init__(self, library: Any, handle: Any) -> None:
-        self.library = library
-        self.handle = handle
-        self.unknown: dict[Gap, None] = {}
-
-    def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        return self.system(what, name, self.handle, *arguments)
-
-    def system(self, what: str, name: str, *arguments: Any) -> Any:
-        try:
-            return getattr(self.library, name)(*arguments)
-        except AttributeError:
-            self.miss(what, f"{name}: not in this nvidia-ml-py: install a newer one")
-        except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-            self.miss(what, f"{name}: {error}{self._remedy(error)}")
-        return None
-
-    def miss(self, what: str, why: str) -> None:
-        self.unknown[Gap(why, what)] = None
-
-    def _remedy(self, error: Exception) -> str:
-        library = self.library
-        remedies = {
-            library.NVML_ERROR_NO_PERMISSION: ": run as root",
-            library.NVML_ERROR_FUNCTION_NOT_FOUND: ": needs a newer driver",
-            library.NVML_ERROR_NOT_SUPPORTED: " by this device, or not in a virtual machine",
-            GPU_IS_LOST: ": reset it, or power the machine off and on",
-        }
-        return remedies.get(getattr(error, "value", None), "")
-
-    def scaled(self, scale: float, what: str, name: str, *arguments: Any) -> float | None:
-        value = self.ask(what, name, *arguments)
-        return None if value is None else value * scale
-
-    def switch(self, what: str, name: str) -> bool | None:
-        value = self.ask(what, name)
-        return None if value is None else bool(value)
-
-
 def is_lost(asked: Questions) -> bool:
     library = asked.library
     try:
@@ -141,10 +93,26 @@ def is_lost(asked: Questions) -> bool:
     return False
 
 
+class Card(Protocol):
+    """What NVML finds a device by, and what it does not tell. `index` is its number in CUDA, `near`
+    the nearest NUMA node. Calls may raise LinkgaugeError."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def near(self) -> int: ...
+    @property
+    def is_instance(self) -> bool: ...
+    def pci_address(self) -> str: ...
+    def uuid(self) -> str: ...
+
+
 class NvmlTelemetry:
     """Facts about the devices of this process; without NVML, all are unknown."""
 
-    def __init__(self, devices: Sequence[CudaDevice] | Sequence[Card]) -> None:
+    def __init__(self, devices: Sequence[Card]) -> None:
         self._devices = devices
         self._handles: dict[int, Any] = {}
         self._library: Any = None
@@ -161,7 +129,7 @@ class NvmlTelemetry:
                 peers[device.pci_address()] = f"cuda:{device.index}"
         return tuple(self._describe(device, peers) for device in self._devices)
 
-    def _describe(self, device: CudaDevice | Card, peers: dict[str, str]) -> Accelerator:
+    def _describe(self, device: Card, peers: dict[str, str]) -> Accelerator:
         memory = f"cuda:{device.index}"
         try:
             pci, uuid = device.pci_address(), device.uuid()
@@ -194,7 +162,8 @@ class NvmlTelemetry:
                 return f"cuda:{device.index}"
         return None
 
-    def _questions(self, device: CudaDevice | Card) -> Questions:
+    def _questions(self, device: Card) -> Questions:
+        """Raises DeviceLost for a lost device, Unsupported if NVML does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -218,7 +187,7 @@ class NvmlTelemetry:
             library.nvmlShutdown()
 
 
-def _handle(library: Any, device: CudaDevice | Card) -> Any:
+def _handle(library: Any, device: Card) -> Any:
     """A MIG instance has the handle of its GPU, whose links and clocks they are."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())

@@ -7,12 +7,11 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linkgauge.model.hardware.inventory import FabricLink
 
-if TYPE_CHECKING:
-    from .library import Questions
+from .questions import Questions
 
 _VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
 """The versions of NVLink, by NVML's nvmlNvlinkVersion_t."""

@@ -6,12 +6,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder
+from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import (
     Demands,
     ModelShape,
@@ -24,7 +28,7 @@ from linkgauge.model.operations.workload import (
 
 from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
 from .group import Work
-from .ranks import COMMUNICATE, END, Ranks
+from .ranks import COMMUNICATE, END, Join, Ranks, TorchPlace, from_environment
 from .site import Site
 
 STAGES = ("input", "forward", "backward", "synchronisation", "optimiser")
@@ -271,3 +275,40 @@ def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
 
 def _width(numbers: NumberKind) -> int:
     return 4 if numbers == "fp32" else 2
+
+
+# A rank of a training step beside the first: a process that it has started, or what `linkgauge ai
+# training_step` does in all processes of torchrun or mpiexec but the first.
+
+
+def _follow(device: str, rank: int, size: int, meeting: str) -> None:
+    """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
+    name = device if ":" in device else f"{device}:0"
+    site = Site(import_module("torch"), device, parse_memory(f"torch:{name}"))
+    ranks = Ranks(site, rank, size, meeting)
+    try:
+        while (asked := ranks.share(None)) is not None:
+            work = Training(site, asked, ranks)
+            while (heard := ranks.hear()) != END:
+                if heard == COMMUNICATE:
+                    work.communicate()
+                    continue
+                ranks.barrier()
+                for _ in range(heard):
+                    work.run()
+                site.synchronize()
+            work.close()
+    except RuntimeError as error:  # rank 0 is gone, and so is the work
+        raise LinkgaugeError(str(error)) from error
+    ranks.close()
+
+
+def follow_launched(launched: TorchPlace) -> None:
+    is_cuda = import_module("torch").cuda.is_available()
+    device = f"cuda:{launched.local_rank}" if is_cuda else "cpu"
+    _follow(device, launched.rank, launched.size, from_environment())
+
+
+def serve(channel: Channel) -> None:
+    joining = decoder(Join)(channel.receive())
+    carry_out(joining, lambda j: _follow(j.device, j.rank, j.size, j.meeting), channel.send)

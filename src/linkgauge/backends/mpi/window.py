@@ -1,0 +1,74 @@
+"""Memory of ranks in windows, which MPI lets other ranks reach (MPI 4.1, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from linkgauge.backends import native
+from linkgauge.backends.host_memory import ByThreads, HostRank
+from linkgauge.backends.protocol import Buffer
+from linkgauge.model.documents.result import Placement
+
+from .world import mpi_errors
+
+
+class Window(NamedTuple):
+    """A memory window that several ranks share. `sizes` has the bytes of each rank's part, and
+    `base` is the address of this rank's part. `repetition` is the number of the repetitions that
+    use it."""
+
+    handle: Any
+    sizes: Mapping[int, int]
+    base: int
+    repetition: int
+
+    def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
+        """Whether the window has room for parts of these sizes, in a repetition of this number."""
+        return repetition == self.repetition and all(
+            self.sizes[rank] >= sizes[rank] for rank in sizes
+        )
+
+    def free(self) -> None:
+        with mpi_errors("MPI_Win_free"):
+            self.handle.Unlock_all()
+            self.handle.Free()
+
+
+class WindowPart(ByThreads):
+    """A buffer in a memory window that several ranks share. `target` is the rank whose memory has
+    the buffer, and `offset` is the buffer's place in that memory. On the target, `base` is the
+    address of the rank's part of the window; on other ranks, `base` is None."""
+
+    def __init__(
+        self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
+    ) -> None:
+        self.window, self.target, self.offset = window, target, offset
+        self.memory, self.size = like.memory, like.size
+        self.address, self.cpus = 0, host.cpus
+        self.warnings: tuple[str, ...] = ()
+        self._placed = Placement("", 0)
+        if base is not None:
+            self.address = base + offset
+            node = native.node_of(self.address, self.size)
+            self._placed = Placement(str(self.memory), self.size, node)
+            self.warnings = tuple(native.misplaced(host.home, self._placed))
+
+    def placement(self) -> Placement:
+        return self._placed
+
+    @contextmanager
+    def at(self) -> Iterator[int]:
+        """Yields the buffer's address. Before and after, the private and the public copy of the
+        window are made equal (MPI 4.1, 12.4: memory models)."""
+        self._sync()
+        yield self.address
+        self._sync()
+
+    def _sync(self) -> None:
+        with mpi_errors("MPI_Win_sync"):
+            self.window.Sync()
+
+    def free(self) -> None:
+        """Does nothing. All ranks free the window together later."""
