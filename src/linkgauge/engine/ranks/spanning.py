@@ -1,8 +1,8 @@
 """The backend with which a rank carries out its part of cells that span several ranks.
 
 Each rank makes the same calls for all transfers of a cell. Memories and engines of other ranks are
-only names. Ranks meet to open each other's memory, to start together, and to exchange timings. All
-therefore know the same and choose the same numbers of loops and samples. No message is sent between
+only names. Ranks meet to open each other's memory, to start together, and to exchange timings. So
+all ranks know the same and choose the same numbers of loops and samples. No message is sent between
 processes while a clock runs. The rank whose engine carries out a transfer also times it."""
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """A backend over several ranks; `own` is this rank's. `hosts` has the machine of each rank.
-    Each repetition has a new `meeting`, and `repetition` is its number. `shared` names memories of
-    devices that several ranks use."""
+    """A backend over several ranks; `own` is this rank's backend. `hosts` has the machine of each
+    rank. Each repetition has a new `meeting`, and `repetition` is its number. `shared` names
+    memories of devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -50,7 +50,7 @@ class SpanningBackend:
 
     @property
     def simulates(self) -> bool:
-        """Whether the machine is simulated: each rank then has every memory in its process."""
+        """Whether the machine is simulated. Each rank then has all memories in its process."""
         return self.name == SIMULATED
 
     def is_mine(self, memory: Memory) -> bool:
@@ -82,7 +82,7 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows: all ranks of a cell do so at the same time, in the same order."""
+        """Allocates MPI windows. All ranks of a cell do so at once, in the same order."""
         for buffer, here in zip(
             buffers,
             self.own.windows(buffers, self.meeting.parties, self.repetition),
@@ -105,7 +105,7 @@ class SpanningBackend:
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Keeps an action's error for the next meeting. After an error, actions are skipped."""
+        """Runs an action unless one failed before. Keeps its error for the next meeting."""
         if self.failed is None:
             try:
                 action()
@@ -126,7 +126,7 @@ class SpanningBackend:
         return self.of_one(buffer.memory.rank or 0, summed, int, size)
 
     def clock(self) -> float:
-        """Returns the time by the clock of the cell's first rank, the same in all ranks."""
+        """Returns the time by the clock of the cell's first rank. All ranks get the same value."""
         now, self._now = self._now, None
         if now is None:
             first = self.meeting.parties[0]
@@ -153,8 +153,8 @@ class SpanningBackend:
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
         """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
-        an error, all raise the first one. `moved` is the most bytes moved before the ranks meet
-        again. With `late` (whether the last start was late), they agree on the next start."""
+        an error, all raise the first one. `moved` is the most bytes moved before the next meeting.
+        With `late` (whether the last start was late), ranks agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():
