@@ -80,7 +80,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Without names, returns those of the standard profile; with sizes, only those of copies."""
+    """Returns the benchmarks asked for, else those of the standard profile (`sized`: of copies)."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 
