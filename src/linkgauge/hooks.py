@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """Code that a feature adds. A plug-in's code is guarded; linkgauge's own is called directly."""
+    """Code that a room adds. A plug-in's code is guarded; linkgauge's own is called directly."""
 
     what: str
     origin: str
@@ -79,9 +79,8 @@ class Hook(NamedTuple):
         kinds: Any,
         check: Callable[[_T], object] = lambda item: None,
     ) -> tuple[_T, ...]:
-        """Returns all items that a plug-in's `call` returns, or none if it fails. It also fails if
-        items are not of the types `kinds`, exceed `MOST_ITEMS`, or make `check` raise an
-        exception."""
+        """Returns all items that a plug-in's `call` returns, or none if it fails: also if items are
+        not of the types `kinds`, exceed `MOST_ITEMS`, or make `check` raise an exception."""
         if self.is_ours:
             return tuple(call())
 
@@ -158,8 +157,7 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports a failed part of a plug-in. Of several, the first is named, the others are
-    counted."""
+    """Reports a failed part of a plug-in. Of several, it names the first and counts the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
@@ -228,9 +226,8 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Remembers the exception of a signal, because a plug-in may raise KeyboardInterrupt
-        itself, or catch it. If code that the user did not ask for goes on after a signal, the next
-        one ends the process."""
+        """Remembers a signal's exception: a plug-in may raise KeyboardInterrupt itself, or catch
+        it. If code that nobody asked for goes on after a signal, the next one ends the process."""
         now = time.monotonic()
         if self._first is None:
             self._first = now

@@ -1,9 +1,7 @@
-"""The registry of features (`Room` records) that are added to the core. The core imports none of
-them.
+"""The registry of rooms: features that are added to the core. The core imports none of them.
 
 `linkgauge.rooms` has the `Room` records of linkgauge itself. A plug-in offers a room by an entry
-point of the group `linkgauge.rooms`. The code that a record names is loaded only when it is
-used."""
+point of the group `linkgauge.rooms`. What a record names is loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -181,8 +179,7 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns the plug-ins by package name, except those that fail or whose room's name is
-    taken."""
+    """Returns plug-ins by package name, without those that fail or whose room's name is taken."""
     ours = {room.name for room in our_rooms()}
     offered = ((plugin.room.name, plugin, plugin.origin) for plugin in _loaded_plugins())
     return tuple(plugin for _, plugin, _ in accepted("room", offered, ours))

@@ -1,11 +1,10 @@
 """Benchmarks between many nodes: hosts, or nodes of a simulated machine.
 
-Of few nodes, all pairs are measured, in rounds as in a tournament. Of many nodes, a ring and
-bisections are measured, so that the time does not grow with the pairs; of very many, a sample. The
-first devices of all nodes form a rail, the second devices the next. In a ring or a bisection, all
-nodes send at once to the node a fixed number of places on, which fills shared links. Such transfers
-need not share a link in a fat tree that routes by destination (E. Zahavi, see
-model/hardware/map.py)."""
+Of few nodes, all pairs are measured, in rounds as in a tournament. Of many, a ring and bisections
+are measured, so that the time does not grow with the pairs; of very many, a sample. The first
+devices of all nodes form a rail, the second ones the next. In a ring or a bisection, all nodes send
+at once to the node a fixed number of places on, which fills shared links. Such transfers may not
+share a link in a fat tree that routes by destination (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -55,8 +54,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transfer on each rail. Steps of a `round` run at once. `across` shifts the target
-    rail."""
+    """One transfer on each rail. All transfers of a `round` run at once. A transfer ends `across`
+    rails further on than it begins."""
 
     source: int
     target: int

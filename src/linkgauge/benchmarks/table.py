@@ -1,5 +1,4 @@
-"""Benchmarks as data: a name, a layout, and a cell's transfers as text with letters for
-memories."""
+"""Benchmarks as data: a name, a layout, and transfers as text, with letters for memories."""
 
 from __future__ import annotations
 

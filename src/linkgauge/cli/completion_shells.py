@@ -53,8 +53,8 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """Where the last word of a line begins, where the part that bash replaces begins, and the open
-    quote."""
+    """Positions in a line: where its last word begins (`word`), and where the part begins that bash
+    replaces (`replaced`). `quote` is the quote that is open at the end."""
 
     word: int
     replaced: int
@@ -62,8 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Bash replaces only what follows the last of `breaks` outside of
-    quotes."""
+    """Finds the last word. Outside of quotes, bash replaces only what follows one of `breaks`."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):

@@ -35,8 +35,7 @@ HEADINGS = (
 
 
 class Typed(NamedTuple):
-    """What was typed when a shell asks for proposals: a value's beginning, and the other
-    options."""
+    """What was typed when a shell asks for proposals: a value so far, and the other options."""
 
     text: str
     others: Mapping[str, Any]

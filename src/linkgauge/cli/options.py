@@ -1,9 +1,8 @@
 """Defines commands' options. A command is a function of a struct, whose fields are the options.
 
 An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
-`argument` define everything else. If the type of a field is itself a struct of options (`sampling:
-Sampling`), that struct's options are added. A format (`form: RunFormat`) adds a flag for each
-format."""
+`argument` define everything else. If a field's type is itself a struct of options (`sampling:
+Sampling`), these are added. A format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 
@@ -74,9 +73,8 @@ def reading_of(kind: Any) -> Reading | None:
 
 
 class Field(NamedTuple):
-    """An option or argument, without name and type. The type is str, int, float, bool, Path, Time,
-    Count or a Literal, one of these or None, or a tuple of one. `default` is the value if not
-    given."""
+    """An option or argument, without name and type: str, int, float, bool, Path, Time, Count or a
+    Literal, one of these or None, or a tuple of one. Options that were not given have `default`."""
 
     is_argument: bool
     default: Any
@@ -163,8 +161,7 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
-    """Returns options with these values by name. Raises InputError if several formats are
-    chosen."""
+    """Returns options with these values by name. Raises InputError for more than one format."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):

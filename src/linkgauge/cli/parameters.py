@@ -1,5 +1,4 @@
-"""Converts a command's options to click's parameters, and the values that click reads to
-options."""
+"""Converts a command's options to click's parameters, and click's values to options."""
 
 from __future__ import annotations
 
@@ -154,8 +153,7 @@ def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a flag that is read before other options and kept in `meta[key]` of click's
-    context."""
+    """Defines a flag that is read before other options, and kept in click's `meta[key]`."""
 
     def keep(context: Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked

@@ -142,8 +142,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks, and stores nothing. `sizes` are in bytes. After Ctrl-C, `finished`
-    is null. Raises InputError if a size fits nowhere, DeviceBusy if another run measures a
-    device."""
+    """Measures benchmarks, and stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
+    null. Raises InputError if a size fits nowhere, DeviceBusy if another run uses a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

@@ -75,7 +75,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits; None for other texts. Cut after 19 digits, beyond any bound."""
+    """Reads decimal digits; None for other texts. Digits after the 19th are beyond any bound."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -99,9 +99,8 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options, whose long names may be abbreviated. Raises
-    UsageError with the tool's `exit_code` instead of exiting. Options that were not given are
-    absent."""
+    """Reads a command line by a table of options; long names may be abbreviated. Raises UsageError
+    with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:
         super().__init__(add_help=False, argument_default=argparse.SUPPRESS)

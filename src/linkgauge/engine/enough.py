@@ -29,8 +29,7 @@ def least_repetitions(equivalent: int) -> int:
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
     """Whether a cell needs no more than its merged repetitions: it is precise, out of time,
-    skipped, failed, or too noisy to become precise. If it passes, it gets `always` repetitions
-    anyway."""
+    skipped, failed, or too noisy to become precise. A passing cell gets `always` of them anyway."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
