@@ -38,15 +38,15 @@ LEAST_SHARE = 0.2
 
 
 class Promise(NamedTuple):
-    """A run's expected seconds (`aim`), and the seconds after which it is ended (`most`)."""
+    """A run's expected duration (`aim`), and its longest duration (`most`), in seconds."""
 
     aim: float
     most: float
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns the duration that the user `asked` for, or for "plan" one from the plan. Returns None
-    without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    """Returns the duration that the user `asked` for or, for "plan", what the plan needs. Returns
+    None without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     needs = most_seconds(plan, settings)
@@ -67,7 +67,7 @@ def budget_of(
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
     no limit. Some time is reserved for the end of the run: more if loading took long or waited for
-    CPUs. If the user gave a time, the benchmarks that he `named` are measured first."""
+    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

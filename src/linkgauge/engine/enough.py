@@ -28,8 +28,8 @@ def least_repetitions(equivalent: int) -> int:
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a cell needs no more than its merged repetitions: it is precise, out of time,
-    skipped, failed, or too noisy to become precise. A passing cell gets `always` of them anyway."""
+    """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
+    or too noisy to become precise. A cell that passes gets `always` repetitions at any rate."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -55,8 +55,8 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more than its merged repetitions, although there is time: it failed,
-    cannot be repeated, or is precise enough. `max_time` counts only if `precision` is 0."""
+    """Whether a cell with merged repetitions is done although there is time: it failed, cannot be
+    repeated, or is precise enough. `max_time` counts only if `precision` is 0."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

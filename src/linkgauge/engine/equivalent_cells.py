@@ -1,4 +1,4 @@
-"""Decides which cells are equivalent: equivalent cells vary equally between repetitions."""
+"""Decides which cells are equivalent: their figures vary in the same way between repetitions."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out host
-    memory, because CPUs serve any number of runs at once, devices without address and UUID, and
-    simulated ones. Returns none for a run of several ranks, which hold their devices themselves."""
+    """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out devices
+    that have neither, simulated ones, and host memory, because CPUs serve any number of runs at
+    once. Returns none for a run of several ranks, which hold their devices themselves."""
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
@@ -52,7 +52,7 @@ def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
     """Holds these devices (names by key) during this block. If another run holds one, raises
-    DeviceBusy with that run; with `wait`, calls `tell` once and waits until all are free."""
+    DeviceBusy, which names it; with `wait`, calls `tell` once and waits until all are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.

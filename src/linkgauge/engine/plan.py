@@ -58,7 +58,7 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """Returns the node for a device's host memory: its closest, if that has memory."""
+        """Returns the NUMA node for a device's host memory: the nearest, if it has memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -235,7 +235,7 @@ def _table(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The bytes that a memory holds, and of its largest possible buffer; None if unknown."""
+    """The bytes of a memory, and of the largest buffer that it can hold; None if unknown."""
 
     all: int | None
     one: int | None = None
@@ -325,8 +325,8 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
-    """Raises InputError if this machine lacks a memory or an engine's device, or if no network
-    connects two named interfaces."""
+    """Raises InputError if this machine lacks a memory or an engine's device, or if two network
+    interfaces cannot reach each other."""
     rooms = _rooms(machine)
     ranks = {rank.number: rank for rank in machine.ranks}
     for transfer in transfers:

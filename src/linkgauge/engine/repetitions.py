@@ -44,9 +44,10 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Peers:
-    """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for
-    products, which depend on the card's power, and where ranks share CPUs, as one repetition shows
-    mostly which ranks had a CPU. `waiting` counts the cells that this pass still repeats."""
+    """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for matrix
+    products, whose speed depends on the card's power, and where ranks share CPUs, because one
+    repetition then shows mostly which ranks had a CPU. `waiting` counts the cells that this pass
+    still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 

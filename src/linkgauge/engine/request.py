@@ -82,7 +82,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Returns `fleet_of` the devices; None if benchmarks or a sample of pairs were chosen."""
+        """Describes the devices if they have too many pairs to measure all. Returns None otherwise,
+        and if benchmarks or a sample of pairs were chosen."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         if not is_open or sampled:
@@ -154,7 +155,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends of transfers; between hosts, MPI or (NICs, UCX) the network."""
+        """Returns the backends that transfers name; between hosts the backend of MPI, or of the
+        network for NICs and UCX."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}

@@ -201,7 +201,7 @@ class Session:
         )
 
     def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the plan's budget. A later plan of the session gets the rest of the first's."""
+        """Returns the plan's budget: for a later plan of the session, what is left of the first."""
         request, what = self.request, self.request.what
         named = what.names if isinstance(what, Selection) else ()
         found = budget_of(plan, request.settings, request.budget, self._began, named)

@@ -1,9 +1,9 @@
 """Decides on which cells of a plan a user's time budget is spent.
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
-benchmark begins only if there is time for all repetitions that cells still lack, by the time of
-their first repetitions. All cells that get a turn are measured once before any is repeated, so that
-the repetitions of a cell are far apart."""
+benchmark begins only if there is time for all repetitions that earlier cells still lack, as
+estimated from their first ones. All cells that get a turn are measured once before any is repeated,
+so that the repetitions of a cell are far apart."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Spending:
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Counts a repetition. If cells are measured together, all the time is the first one's."""
+        """Records a repetition's seconds. Of cells measured together, the first has them all."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -79,8 +79,8 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition; None before an equivalent one. The cost is at most
-        twice the median, because a first repetition may have searched for the fastest kernel."""
+        """Returns the seconds of a repetition, or None if no equivalent cell was measured. It is at
+        most twice the median, because a first repetition may have searched for a kernel."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None

@@ -126,7 +126,7 @@ _decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
 
 
 class Journal:
-    """Appends records to a file that it keeps locked. Raises ResultsError with the path."""
+    """Appends records to a file that it keeps locked. Raises ResultsError if it cannot write."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -341,7 +341,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a result with the plan's reason, or the only reason of cells that did not pass."""
+    """Returns a result. Its reason is the plan's, or one shared by all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -67,7 +67,7 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
 
 
 def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
-    """Yields runs with their paths. Skips damaged and profiled runs, and calls `say` for each."""
+    """Yields readable runs with paths. Calls `say` for each damaged or profiled run it skips."""
     for path in folders:
         try:
             run = read_run(path)
@@ -110,8 +110,8 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """Returns the latest run's folder, only with `label` if given. Prefers runs of this machine
-    with figures, then such runs of other machines. Raises InputError if there is no run."""
+    """Returns the folder of the latest run (with `label`, if given). Prefers runs of this machine
+    that have figures, then such runs of other machines. Raises InputError if there is no run."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
@@ -149,7 +149,8 @@ def _began(folder: Path) -> tuple[str, int]:
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
     """Returns the latest run of this machine, and calls `say` if a later one measured nothing. If
-    there is none, raises InputError, which suggests `linkgauge COMMAND` with another run."""
+    this machine has none, raises InputError, which suggests `linkgauge COMMAND` with another
+    run."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:
@@ -188,7 +189,8 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
 
 
 def run_named(text: str) -> Path | None:
-    """Returns the run that a folder, file or label names, or None. Does not check JSON files."""
+    """Returns the path of the run that a folder, file or label names, or None. A .json file is not
+    opened: it may be no run."""
     path = Path(text)
     may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:
@@ -198,7 +200,7 @@ def run_named(text: str) -> Path | None:
 
 
 def place_of_run(file: Path) -> Path:
-    """Returns the path that users give for a run: its folder, or else the file itself."""
+    """Returns the path by which users name a run: its folder, or `file` if it has another name."""
     return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 

@@ -42,7 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near a virtual machine's CPUs are to each other. Returns nothing on hardware."""
+    """Measures how near CPUs of a virtual machine are. On a physical machine, returns nothing."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
@@ -67,7 +67,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs the first CPU with each other CPU, or with `PAIRS` evenly spaced ones of many."""
+    """Pairs the first CPU with the others, at most with `PAIRS` evenly spaced ones."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]

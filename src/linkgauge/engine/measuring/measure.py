@@ -318,7 +318,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the seconds of the shortest copy that ends; for a collective, the mean."""
+        """Returns the shortest time of copies that are not endless; for a collective, the mean."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

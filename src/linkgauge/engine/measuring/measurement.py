@@ -81,7 +81,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers, and the steps of a repetition. Each transfer has a backend."""
+    """One cell with its buffers and a repetition's steps. `backends` has one for each transfer."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ def _gates(cell: CellResult) -> tuple[int, ...]:
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
-    """Old journals lack gates (samples per start signal): each sample had its own signal."""
+    """Adds the gates (samples per start signal) that old journals lack: one sample for each."""
     if repetition.repetitions or not repetition.samples:
         return repetition
     return replace(repetition, repetitions=((1,) * len(repetition.samples),))
@@ -104,7 +104,7 @@ def _estimated(
 ) -> Iterable[Sequence[Estimate | None]]:
     """Returns each cell's estimates of variation: for its figure, then for its parts, each pooled
     with the same part of other cells. Simulated runs do not vary. With a fixed number of samples,
-    only cells that look low are repeated, and do not show how the others vary."""
+    returns None unless all cells are repeated: else, only cells that look low are."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
@@ -124,7 +124,8 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """If samples form two groups, the interval covers both, unless one group is rare."""
+    """Returns the cell's fields with intervals. If samples form two groups, the intervals cover
+    both groups, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))

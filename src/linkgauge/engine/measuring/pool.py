@@ -171,7 +171,7 @@ class Staging:
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether host threads only read or write staging: they run until the others end."""
+        """Whether a transfer runs until others end: host threads only read or write staging."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

@@ -154,8 +154,8 @@ now: deadlines rest on it."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of a repetition's samples: each has `loops` and takes about `seconds`; up to
-    `batches` of them follow one start signal; up to `most` are taken. With `rehearsed`, one more is
+    """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
+    `batches` samples follow one start signal; up to `most` are taken. With `rehearsed`, one more is
     taken first and discarded. `steady` is the same as in `SamplingPolicy`."""
 
     loops: int
@@ -209,8 +209,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples: unchanged, that of an earlier repetition
-    (`known`); else one with as many loops as the settings or the sampling policy ask for."""
+    """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`), or
+    else one with as many loops as the settings or the sampling policy ask for."""
     if known is not None:
         if not known.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)

@@ -116,9 +116,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """A rank's message in a meeting of `parties`. Rank 0 answers all with `Met` or `PartyLeft`.
-    `moved` is the most bytes that the rank moves before its next message. With `start`, the answer
-    sets a start time. `late` means that the last answer came after its start time."""
+    """A rank's message in an exchange of values. Rank 0 answers all ranks with `Met` or
+    `PartyLeft`. `moved` is the most bytes that the rank moves before its next message. With
+    `start`, the answer sets a start time. `late` means that the last answer came after its start
+    time."""
 
     said: Said
     moved: int = 0
@@ -127,7 +128,7 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's answer in a meeting: the values of all ranks (`said`), the time to start by rank 0's
+    """Rank 0's answer to `Meet`: the values of all ranks (`said`), the time to start by rank 0's
     clock (`at`), and how many seconds the receiver's clock is ahead of rank 0's (`ahead`)."""
 
     said: Mapping[int, Said]

@@ -162,7 +162,8 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Raises RankLost for a rank that is missing or ends, InputError for another version."""
+        """Waits for all ranks. Raises RankLost if one is missing, InputError for another
+        version."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()
@@ -270,7 +271,7 @@ class Gathering:
         return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
-        """Ends all members; waits `grace` s for this process's own, a moment if broken off."""
+        """Ends all members. Waits `grace` s for this process's own, or briefly after an abort."""
         deadline = time.monotonic() + grace
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)

@@ -198,7 +198,7 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures this part. Returns results as the first party, or if a cell did not pass."""
+        """Measures a part. Only the first party returns results, unless a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number

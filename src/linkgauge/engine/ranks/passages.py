@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns which copies this rank's engines cannot access, and which NCCL cannot carry out.
-    `shared` names the memories of devices that several ranks use."""
+    """Returns the copies with a memory that this rank's engines cannot access, and those that NCCL
+    cannot carry out. `shared` names the memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -106,7 +106,7 @@ def passed(
 
 
 def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
-    """Whether a transfer uses a memory on another machine than its engine."""
+    """Whether a transfer uses memory of another machine than its engine's."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 

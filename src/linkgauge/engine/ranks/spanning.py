@@ -82,7 +82,7 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows. All ranks of a cell do so at once, in the same order."""
+        """Allocates MPI windows. All ranks of a cell do so together, in the same order."""
         for buffer, here in zip(
             buffers,
             self.own.windows(buffers, self.meeting.parties, self.repetition),

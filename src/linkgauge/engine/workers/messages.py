@@ -43,8 +43,8 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 class Repetition(msgspec.Struct, frozen=True):
     """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
     seconds of earlier repetitions. `passed` is the number of cells in earlier rounds; simulated
-    faults count on from it. `most` is the seconds after which the repetition is aborted, because
-    the run's time budget ends; None for no limit."""
+    faults count cells from there on. `most` is the seconds after which the repetition is aborted,
+    because the run's time budget ends; None for no limit."""
 
     number: int = 0
     taken: int = 0

@@ -19,7 +19,7 @@ _INJECTED = "NVTX_INJECTION64_PATH"
 
 
 def profiled_by(settings: Settings) -> str | None:
-    """Returns this process's profiler, from the settings or started by the user; None without."""
+    """Returns this process's profiler, from the settings or started by the user, or None."""
     return settings.profiler or ("a profiler" if os.environ.get(_INJECTED) else None)
 
 

@@ -85,7 +85,7 @@ def workers_of(
 class Supervisor:
     """Measures in worker processes. `first` is a worker that already runs. With `brief`, the
     machine is only shown: each backend has at most `brief` seconds, and less once another one has
-    found accelerators. Ended workers are not waited for."""
+    found accelerators. Nothing then waits for workers to end."""
 
     def __init__(
         self,
@@ -274,8 +274,8 @@ class Supervisor:
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs further workers under this profiler, which writes to the folder, and starts the
-        first. Raises InputError if it is not installed, BackendError if no worker starts."""
+        """Runs further workers under this profiler, and starts the first. The profiler writes to
+        the folder. Raises InputError if it is not installed, BackendError if no worker starts."""
         from .profiled import Reports
 
         self.close()

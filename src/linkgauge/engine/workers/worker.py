@@ -155,7 +155,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """None if every cell is measured: on a real machine, and in a rank."""
+        """None if each cell has to be measured: on a real machine, and in a run of ranks."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
