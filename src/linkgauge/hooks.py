@@ -100,8 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code fails;
-        LinkgaugeErrors pass. With `prints`, the code may take long and print to stdout."""
+        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code fails, unless
+        by a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
         if self.is_ours:
             yield
             return

@@ -60,7 +60,7 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a benchmark that never raises; a plug-in's has no cells if making them fails."""
+    """Guards a plug-in's benchmark: if its code fails, nothing is raised and there are no cells."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -112,7 +112,7 @@ def origin_of(name: str) -> str | None:
 
 
 class _Catalog(Mapping[str, Row | Sweep]):
-    """All benchmarks by name. A lookup in the core loads only its modules up to that benchmark."""
+    """All benchmarks by name. A lookup imports the core's modules only until it finds the name."""
 
     def __getitem__(self, name: str) -> Row | Sweep:
         row = _of_core(name)

@@ -33,7 +33,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Matrix products by number type. Without a device that multiplies, the host does so."""
+    """Matrix products by number type. If no device can multiply, the host does (smaller ones)."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

@@ -60,8 +60,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Yields pairs of a thread's and a memory's node: all; of many nodes, unless the profile is
-    full, each node with itself, and the first node's threads with each."""
+    """Yields pairs: the node of the thread, and of the memory. Of few nodes or in the full profile,
+    yields all pairs; else each node with itself, and the first node with each."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -98,7 +98,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns bytes that caches do not hold: as a first look found, or else computed."""
+    """Returns a size in bytes beyond the caches: as a first look measured it, else computed."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))

@@ -65,7 +65,7 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Loads every path in the full profile, else one host path and one path between devices."""
+    """Yields cells with load on all paths in the full profile, else on one path of each kind."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

@@ -36,14 +36,14 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """Nodes. `memories` has, for each node, one memory for each rail."""
+    """The nodes to measure. `memories` has one memory of each node for each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns blocks of neighbours; each holds all nodes of a switch half its size."""
+        """Samples blocks of neighbours. Each has all nodes of a switch of half the block's size."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self

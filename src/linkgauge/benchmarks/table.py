@@ -174,7 +174,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_of_many(self) -> bool:
-        """Whether the cells outgrow the number of devices, or a cell uses all devices."""
+        """Whether cells grow faster in number than devices, or one cell uses all devices."""
         return self.between_devices or self.uses_all_pairs
 
     def over(
@@ -321,7 +321,7 @@ class OnDevices(Sweep, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Makes the engine `rma` between hosts: it writes without help from the other side."""
+    """Between hosts, replaces the engine by `rma`, which writes without help of the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
@@ -348,7 +348,7 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Begins with the next memory, so that not all devices use the same one at once."""
+    """Yields a memory's partners, the next memory first, so that not all use the same at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

@@ -205,7 +205,7 @@ class Profiling(Options):
 
 
 def limits_in(file: Path | None) -> tuple[Limit, ...]:
-    """Returns the limits in the user's file; none without a file. Raises InputError."""
+    """Returns the limits in `file`, or none without it. Raises InputError if the file is wrong."""
     if file is None:
         return ()
     from linkgauge.judge.limits import read_limits
@@ -214,7 +214,7 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 
 
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
-    """Returns the waivers of the machine and of the user's file, if any. Raises InputError."""
+    """Returns the waivers of the machine and those in `file`. Raises InputError for wrong files."""
     files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
     files += [] if file is None else [file]
     if not files:

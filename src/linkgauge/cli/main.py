@@ -58,8 +58,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command from the function at `place`, which takes at most a struct of options;
-    else raises TypeError. `CONTEXT` in its module holds settings for click. `hook` guards it."""
+    """Makes a click command from the function at `place`. Raises TypeError if it takes more than a
+    struct of options. `CONTEXT` in its module holds settings for click. `hook` guards calls."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):

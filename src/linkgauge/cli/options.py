@@ -66,15 +66,15 @@ def kind_of(hint: Any) -> Any:
 
 
 def reading_of(kind: Any) -> Reading | None:
-    """Returns the function that reads values of this type, or None if the type itself does."""
+    """Returns a function that reads values of this type; None for str, int, float, bool, Path."""
     if get_origin(kind) is Literal:
         return lambda flag, given: one_of(flag, given, get_args(kind))
     return kind.__metadata__[0] if get_origin(kind) is Annotated else None
 
 
 class Field(NamedTuple):
-    """An option or argument, without name and type: str, int, float, bool, Path, Time, Count or a
-    Literal, one of these or None, or a tuple of one. Options that were not given have `default`."""
+    """An option or argument, without name and type. Types are str, int, float, bool, Path, Time,
+    Count and Literals, also `T | None` and tuples of one. An option not given has `default`."""
 
     is_argument: bool
     default: Any
@@ -108,8 +108,8 @@ def option(
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
-    """Defines a flag that runs `action` in place of the command. If `is_eager`, it does so before
-    other options are read."""
+    """Defines a flag that runs `action` in place of the command. If `is_eager`, the action runs
+    before other options are read."""
     return option(heading, help, action=action, is_eager=is_eager)
 
 
@@ -134,7 +134,7 @@ COMPLETES = "_LINKGAUGE_COMPLETE"
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The options of a command or a group, as fields. `line` is the command line of a command."""
+    """The options of a command or a group, as fields. `line` is the command as it was typed."""
 
     line = CommandLine()
 

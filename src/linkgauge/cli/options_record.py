@@ -54,7 +54,7 @@ def command_of(asked: Options) -> tuple[str, ...]:
 
 
 def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
-    """Returns all options by flag, as text. Options not given have the values of the profile."""
+    """Returns the options in effect by flag, as text. The profile's values replace missing ones."""
     own = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,

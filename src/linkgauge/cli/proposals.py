@@ -30,7 +30,7 @@ def labels(_: Typed) -> Iterable[str]:
 
 
 def devices(typed: Typed) -> Iterable[str]:
-    """Returns a simulated machine's devices; of this machine, `cuda:N` and PCI addresses."""
+    """Returns the simulated machine's devices, else this machine's: `cuda:N`, PCI addresses."""
     machine = typed.others.get("machine")
     if machine is not None:
         return _devices(_text(machine))

@@ -38,7 +38,7 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Makes stdout and stderr outlive their reader, and print `?` for characters they lack."""
+    """Makes stdout and stderr outlive their reader, and print `?` for unencodable characters."""
     sys.stdout = _outliving(sys.stdout)
     sys.stderr = _outliving(sys.stderr, only_messages=True)
 

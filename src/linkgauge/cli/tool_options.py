@@ -75,7 +75,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits; None for other texts. Digits after the 19th are beyond any bound."""
+    """Reads decimal digits, at most 19: larger numbers exceed any bound. None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")

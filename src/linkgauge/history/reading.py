@@ -53,8 +53,7 @@ def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Selects runs by the fields that are set. `accelerator` is a part of a model's name. `since`
-    and `until` (exclusive) are in microseconds since 1970. `last` is the most runs, latest
-    first."""
+    and `until` (exclusive) are in microseconds since 1970. `last` keeps only the latest."""
 
     host: str | None = None
     label: str | None = None
@@ -188,11 +187,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns medians of the run's benchmarks in the `last` complete runs before it, of the same
-    machine and setup. A run that was worse than its predecessors counts only if its level was
-    accepted; later such runs are returned besides. Of the runs that count, those in a machine state
-    `equivalent` to the latest one's are returned, or all if these are fewer than `fewest`. Returns
-    None if no run counts. Raises StoreError."""
+    """Returns medians of the run's benchmarks in complete runs before it, of the same machine and
+    setup. Only runs count that were no worse than their predecessors or whose level was accepted.
+    Of the `last` of these, those in a machine state `equivalent` to the latest one's are taken, or
+    all if they are fewer than `fewest`. Worse runs since the latest that counts are returned, too.
+    Returns None if no run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)

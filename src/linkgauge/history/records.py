@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """The number of accelerators does not count: a machine that loses one stays the same."""
+    """Returns a machine's row. The number of accelerators does not count: one may be lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -105,7 +105,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns the row of the machine's state, and rows of its facts, still without its number."""
+    """Returns the row of the machine's state, and its facts' rows without the state's number."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -114,7 +114,7 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def table_row(result: Result) -> Row:
-    """A table is identified without its title, because the title's wording may change."""
+    """Returns a table's row. Its title does not identify it, because the wording may change."""
     of = (*table_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}

@@ -71,7 +71,8 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins to write; if `alone`, without other writers. Raises StoreError if read-only."""
+        """Begins a transaction, if `alone` without other writers. Raises StoreError if
+        read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -150,7 +151,7 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """Returns what cannot be written: SQLite writes a journal beside the file, into its folder."""
+    """Returns the file or its folder, if not writable: SQLite writes a journal beside the file."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 

@@ -41,7 +41,7 @@ Added = Literal["added", "renewed", "known"]
 
 
 def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> Added:
-    """Adds a judged run with all its figures. Raises StoreError, and adds nothing then."""
+    """Adds a judged run with all its figures. If it raises StoreError, nothing is added."""
     own = run_row(run, None if folder is None else str(folder.absolute()), verdict)
     with store.writing() as connection:
         there = connection.execute(

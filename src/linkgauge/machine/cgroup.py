@@ -15,7 +15,8 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields `(stem, limit, usage)`, innermost memory group first; stem + limit is a path."""
+    """Yields `(stem, limit, usage)` for each memory group of this process, innermost first. The
+    paths of its files are stem + limit and stem + usage."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),

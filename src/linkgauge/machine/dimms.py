@@ -72,7 +72,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of so many channels in bytes/s, or why it is unknown."""
+    """Returns the peak rate of `channels` channels in bytes/s, or why it is unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:

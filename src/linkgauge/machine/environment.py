@@ -153,8 +153,8 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """A variable that these devices of the vendor (all, if empty) need. `because` says what happens
-    without the variable, and `source` where that is stated."""
+    """A variable that `devices` of a vendor need (all of the vendor's, if empty). `because` says
+    what happens without the variable, and `source` where that is stated."""
 
     variable: str
     value: str

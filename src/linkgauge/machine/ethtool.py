@@ -40,14 +40,14 @@ _MEGABIT = 1e6 / 8
 
 
 class Drivers:
-    """Reads drivers' facts. Reads the names of counters once, and again if their number changes."""
+    """Asks drivers. Asks for the names of counters once, and again if their number changes."""
 
     def __init__(self, root: Root = ROOT) -> None:
         self._root = root
         self._names: dict[str, tuple[str, ...]] = {}
 
     def counters(self, interface: str) -> dict[str, int]:
-        """Returns the driver's counters, summed over queues. A name has N for the queue."""
+        """Returns the driver's counters, summed over queues: N in a name stands for the queue."""
         found: Iterable[tuple[str, int]] = _counted(self._text("-S", interface))
         if self._root == ROOT:
             found = zip(self._named(interface), self._values(interface), strict=False)
@@ -58,7 +58,7 @@ class Drivers:
         return total
 
     def rings(self, interface: str) -> tuple[int, int, int, int] | None:
-        """Returns the entries of receive and transmit ring, and the largest possible ones."""
+        """Returns the sizes of the receive and the transmit ring, then their largest sizes."""
         if self._root == ROOT:
             rx_most, _, _, tx_most, rx, _, _, tx = self._ask(interface, _RINGS, "8I") or (0,) * 8
             return (rx, tx, rx_most, tx_most) if rx_most else None

@@ -88,7 +88,7 @@ def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
 
 
 def entries_of(text: str, name: str, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads a text as `entries_in` does a file. `name` is for messages."""
+    """Reads entries from a text, like `entries_in`. `name` names the text in messages."""
     import yaml  # takes long to load
 
     try:

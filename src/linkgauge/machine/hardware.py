@@ -101,7 +101,7 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
     """Adds values that the user stated. A stated `dimms` becomes the memory rate if the machine
-    reports none. Raises InputError unless it is like `307.2 GB/s`."""
+    reports none. Raises InputError if it is not like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

@@ -36,7 +36,7 @@ class CounterReader:
         self._folders: Mapping[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self) -> tuple[NetworkCounters, ...]:
-        """Returns the readable counters of the interfaces, of their RDMA ports, and of the host's
+        """Returns the readable counters of interfaces, of RDMA ports and of the host's
         protocols."""
         return tuple(one for one in self._each() if one.values)
 

@@ -24,9 +24,8 @@ _FASTER = 2
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
     """Returns the known kinds of memory by node. A node with CPUs has DRAM, or HBM if all chips are
-    HBM; behind a memory-side cache, the kind is unknown. Another node has the kind of its DAX
-    device. Memory that the firmware reserved is HBM if it is much faster. Memory in a device tree
-    is DRAM."""
+    HBM; behind a memory-side cache, the kind is unknown. Another node has that of its DAX device.
+    Memory that the firmware reserved is HBM if much faster. In a device tree, memory is DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -66,7 +65,7 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Returns None for memory that the firmware reserved: it may be of any kind."""
+    """Returns a DAX device's kind of memory, or None if the firmware reserved the memory."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None

@@ -43,7 +43,7 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """Returns the distribution's, or that of one it derives from (os-release); None if unknown."""
+    """Returns the package manager of this distribution or of its parent (os-release), or None."""
     release = root.text("etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

@@ -40,9 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A function by its configuration space. `why` is the reason for null fields, `why_extended`
-    for a null `acs` or `aer`. Without `why_extended`, a null `acs` or a false `aer` means that the
-    function lacks the capability. A `silent` function does not answer: all its bytes are 0xFF."""
+    """A PCI function as its configuration space shows it. `why` is the reason for null fields,
+    `why_extended` that for `acs` and `aer`. Without `why_extended`, a null `acs` or a false `aer`
+    means that the capability is missing. A `silent` function reads as 0xFF in all bytes."""
 
     address: str = ""
     aer: bool | None = None
@@ -94,7 +94,7 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Reads little-endian words; None beyond the end."""
+    """Reads little-endian words of configuration space; None beyond its end."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -155,8 +155,7 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether a function is virtual: packet sizes, link speed and width are 0 (9.3.5.4,
-    9.3.5.8)."""
+    """Whether packet sizes, link speed and width are 0: a virtual function (9.3.5.4, 9.3.5.8)."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )

@@ -44,8 +44,7 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A kernel module. `srcversion` is a checksum of its sources, which may differ between equal
-    versions."""
+    """A kernel module. Modules of equal version may differ in `srcversion`, a source checksum."""
 
     version: Version | None = None
     srcversion: Digest | None = None

@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a hypervisor by which systemd-detect-virt goes."""
+    """Yields the signs of a hypervisor that systemd-detect-virt looks for."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"

@@ -149,8 +149,7 @@ def _began(folder: Path) -> tuple[str, int]:
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
     """Returns the latest run of this machine, and calls `say` if a later one measured nothing. If
-    this machine has none, raises InputError, which suggests `linkgauge COMMAND` with another
-    run."""
+    there is no such run, raises InputError, which suggests `linkgauge COMMAND` with another."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:

@@ -42,7 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near CPUs of a virtual machine are. On a physical machine, returns nothing."""
+    """Measures how near CPUs of a virtual machine are. On a physical machine, measures nothing."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
@@ -112,7 +112,8 @@ class BackgroundLoad:
 
     def end(self, by_cpus: bool) -> Load | None:
         """Returns the load since the repetition began, or over a longer time if it was short; None
-        if the kernel reports none. `by_cpus` adds distances between CPUs, if CPUs moved data."""
+        if the kernel reports none. If CPUs moved the data (`by_cpus`), adds distances between
+        CPUs."""
         now = self._now()
         if now is None or not self._past:
             return None

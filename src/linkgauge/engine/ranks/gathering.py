@@ -162,8 +162,7 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Waits for all ranks. Raises RankLost if one is missing, InputError for another
-        version."""
+        """Awaits all ranks. Raises RankLost if one is missing, InputError if versions differ."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()

@@ -5,7 +5,7 @@ asks it for a sign of life, which a member gives even during other work. A membe
 lost. The sign says how long the member has waited for CPUs; that time does not count.
 
 The members watch rank 0 in the same way. While rank 0 waits for measurements, it gives a sign of
-life only if asked. At all other times it gives signs unasked: between two commands, and from a
+life only if asked. At all other times it gives signs unasked: between commands, and from a
 thread."""
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _LOOK = 0.02
 
 
 def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """Starts a command in its own process group, a text by the shell. Raises OSError."""
+    """Starts a command in its own process group; a text runs in the shell. Raises OSError."""
     return subprocess.Popen(  # noqa: S603  # what the user has asked for
         command,
         shell=isinstance(command, str),
@@ -52,7 +52,7 @@ def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
 
 
 def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
-    """Whether a process is stopped, as the kernel does if it reads from linkgauge's terminal."""
+    """Whether one of the processes is stopped, as happens if it asks at linkgauge's terminal."""
     for name in ROOT.names("proc"):
         if name.isdecimal():
             fields = (ROOT.text(f"proc/{name}/stat") or "").rpartition(")")[2].split()

@@ -139,7 +139,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns this machine's ranks per CPU of the launcher, because that may bind ranks."""
+    """Returns ranks per CPU on this machine, by the launcher's CPUs, because it may bind ranks."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))

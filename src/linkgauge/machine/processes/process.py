@@ -122,7 +122,7 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits. If time runs out, kills the process and raises ProcessLost."""
+        """Waits for a message. Kills the process and raises ProcessLost if time runs out."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -172,7 +172,7 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns the words to run. `address` is an open socket's number or an abstract one's name."""
+    """Returns the command. `address` is an open socket's number or an abstract socket's name."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments
