@@ -42,13 +42,13 @@ class Room(NamedTuple):
     backends: Functions like `create(engines, host)` of the core's backends, by name.
     ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
     operations: The code for what a backend leaves to a room, by `BACKEND.OPERATION`.
-    checks: Functions of the doctor, from `Evidence` to findings.
+    checks: Functions of the doctor that make findings from `Evidence`.
     sections, formats: `Section` records of a report, and `Format` records of documents.
     tools: Functions that act as another tool, by name. They take its arguments and where to measure
         (`linkgauge.cli.tool`), and return an exit code.
     kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that turn the value of `--machine` into the name and YAML of a simulated
-        machine, or None for a value that they do not know, by source."""
+    machines: Functions that return the name and YAML of the simulated machine that the value of
+        `--machine` stands for, or None for a value that they do not know, by their source."""
 
     name: str
     commands: Mapping[str, str] = {}

@@ -111,7 +111,7 @@ def lay_out(
     separate: frozenset[tuple[int, int]] = frozenset(),
     buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes
+    """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
     `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
     is in bytes, from a first look. Raises InputError if there are no benchmarks."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)

@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns a machine's row. The number of accelerators does not count: one may be lost."""
+    """Returns a machine's row. It omits the number of accelerators, because one may be lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",

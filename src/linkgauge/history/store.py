@@ -71,8 +71,8 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction, if `alone` without other writers. Raises StoreError if
-        read-only."""
+        """Begins a transaction. With `alone`, there are no other writers. Raises StoreError if the
+        history is read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))

@@ -46,7 +46,7 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """Returns the PCI functions, ordered by address, and what could not be read."""
+    """Returns the PCI functions, ordered by address, and gaps: facts that could not be read."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])

@@ -71,7 +71,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Versions, and interrupts by PCI address. Libraries are the system's, not Python packages'."""
+    """Versions of modules and of the system's libraries (not Python packages), and interrupts by
+    PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()

@@ -116,10 +116,9 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """A rank's message in an exchange of values. Rank 0 answers all ranks with `Met` or
-    `PartyLeft`. `moved` is the most bytes that the rank moves before its next message. With
-    `start`, the answer sets a start time. `late` means that the last answer came after the start
-    time in it."""
+    """A rank's message in an exchange. Rank 0 answers all ranks with `Met` or `PartyLeft`. `moved`
+    is the most bytes that the rank moves before its next message. With `start`, the answer sets a
+    start time. `late` means that the last answer came after its start time."""
 
     said: Said
     moved: int = 0

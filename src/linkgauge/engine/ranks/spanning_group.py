@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 class SpanningGroup(Gated):
     """Copies of several ranks. They start at an agreed time by compared clocks, or at once if only
-    one rank has work. A copy that two ranks carry out together is the work of both."""
+    one rank has work. A copy that two ranks carry out together counts as work of both."""
 
     def __init__(
         self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName

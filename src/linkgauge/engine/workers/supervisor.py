@@ -297,7 +297,8 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Of two accelerator backends, returns one; its worker refuses the cell."""
+        """Returns the backend of the worker to use. If the cell has two accelerator backends, the
+        worker of the one returned refuses it."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
