@@ -1,7 +1,7 @@
 """Calls the code of plug-ins, so that a plug-in that fails harms nothing else.
 
-Whatever is raised in a call through `Hook`, even SystemExit, is a failure of the plug-in. What it
-prints goes to stderr. A hook that takes long is named while it runs, and Ctrl-C ends it."""
+Any exception in a call through `Hook`, even SystemExit, is a failure of the plug-in. What the
+plug-in prints goes to stderr. If its code takes long, its name is shown, and Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SAID: set[str] = set()
 
 
 class PluginFailed(LinkgaugeError):
-    """Code of a plug-in failed, and the user asked for what it does."""
+    """Code of a plug-in failed while it did what the user asked for."""
 
     def __init__(self, hook: Hook, why: str) -> None:
         super().__init__(f"{hook} failed: {why}")
@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """The code of a room's addition. Code of linkgauge itself is called without a guard."""
+    """Code that a room adds. A plug-in's code is guarded; linkgauge's own is called directly."""
 
     what: str
     origin: str
@@ -79,8 +79,8 @@ class Hook(NamedTuple):
         kinds: Any,
         check: Callable[[_T], object] = lambda item: None,
     ) -> tuple[_T, ...]:
-        """Returns all items of a plug-in's `call`, or none if anything fails. They must have one of
-        the types `kinds`, be at most `MOST_ITEMS`, and pass `check`, which raises an exception."""
+        """Returns all items that a plug-in's `call` returns, or none if it fails: also if items are
+        not of the types `kinds`, exceed `MOST_ITEMS`, or make `check` raise an exception."""
         if self.is_ours:
             return tuple(call())
 
@@ -100,8 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs code that the user asked for. Raises PluginFailed if a plug-in's fails, except for a
-        LinkgaugeError. With `prints`, it may take long and print to stdout."""
+        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code fails, unless
+        by a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -111,8 +111,8 @@ class Hook(NamedTuple):
     def exit_code(
         self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
     ) -> int:
-        """Returns the exit code of a command or a tool, also of SystemExit. Raises PluginFailed for
-        all else but LinkgaugeErrors and exceptions in `passes`."""
+        """Returns the exit code of a command or a tool, even from SystemExit. Raises PluginFailed
+        for other exceptions, but lets LinkgaugeErrors and exceptions in `passes` through."""
         if self.is_ours:
             return cast("int", call())
         with _Guard(self, (LinkgaugeError, *passes), prints=True):
@@ -132,7 +132,7 @@ CORE = Hook("code", OURS)
 
 
 def expect(value: Any, kinds: Any) -> Any:
-    """Returns the value. Raises Unfit if its type or that of a Struct's field is wrong."""
+    """Returns the value. Raises Unfit if its type, or the type of a Struct's field, is wrong."""
     if not isinstance(value, kinds):
         every = kinds if isinstance(kinds, tuple) else getattr(kinds, "__args__", (kinds,))
         names = [kind.__name__ for kind in every]
@@ -157,12 +157,12 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports a failed part of a plug-in: of several, the first and the number of the others."""
+    """Reports a failed part of a plug-in. Of several, it names the first and counts the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
 def refuse(hook: Hook, why: str) -> None:
-    """Reports, only once, that a part of a plug-in is refused, though it did not fail."""
+    """Reports, only once, that a part of a plug-in is refused although it did not fail."""
     line = f"{hook} is left out: {why}"
     _LEFT_OUT.setdefault(line, {})[line] = None
 
@@ -177,7 +177,7 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 
 def unsaid() -> list[str]:
-    """Returns a line for each failed plug-in and each refused part, but each line only once."""
+    """Returns the lines about failed plug-ins and refused parts that were not returned before."""
     new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
     _SAID.update(line for lines in new for line in lines)
     return [_line(*lines) for lines in new if lines]
@@ -226,7 +226,7 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Remembers what a signal raises: a plug-in may raise KeyboardInterrupt by itself, or catch
+        """Remembers a signal's exception: a plug-in may raise KeyboardInterrupt itself, or catch
         it. If code that nobody asked for goes on after a signal, the next one ends the process."""
         now = time.monotonic()
         if self._first is None:
@@ -241,7 +241,7 @@ class _Guard(Signals):
 
 
 class _Chatter:
-    """A stream to stderr that a plug-in cannot close, and without control characters."""
+    """stderr for a plug-in, which cannot close it. Control characters are removed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -260,7 +260,7 @@ class _Chatter:
 
 @contextmanager
 def watched(hook: Hook) -> Iterator[None]:
-    """Names the hook if it still runs after some seconds. For code that runs in another process."""
+    """Shows the hook's name if it still runs after some seconds. For code in another process."""
     watch = _Guard(hook)
     if not hook.is_ours:
         _SLOW.begin(watch, hook)
@@ -271,12 +271,12 @@ def watched(hook: Hook) -> Iterator[None]:
 
 
 def watched_from_outside() -> None:
-    """Names no hooks that take long in this process, because it works for one that does."""
+    """Shows no names of slow hooks in this process, because the controlling process does."""
     _SLOW.is_outside = True
 
 
 class _Aside:
-    """Keeps stdout free from what plug-ins and their programs print, in any thread."""
+    """Sends what plug-ins and their programs print, in any thread, to stderr instead of stdout."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -310,7 +310,7 @@ class _Aside:
 
 
 class _Slow:
-    """Names the hooks that take long. One thread, which starts with the first, looks at all."""
+    """Shows the names of hooks that take long. One thread, started with the first, watches all."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

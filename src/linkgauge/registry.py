@@ -1,4 +1,4 @@
-"""The registry of features that are added to the core. The core imports none of them.
+"""The registry of rooms: features that are added to the core. The core imports none of them.
 
 `linkgauge.rooms` has the `Room` records of linkgauge itself. A plug-in offers a room by an entry
 point of the group `linkgauge.rooms`. What a record names is loaded only when it is used."""
@@ -42,13 +42,13 @@ class Room(NamedTuple):
     backends: Functions like `create(engines, host)` of the core's backends, by name.
     ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
     operations: The code for what a backend leaves to a room, by `BACKEND.OPERATION`.
-    checks: Functions of the doctor, from `Evidence` to findings.
+    checks: Functions of the doctor that make findings from `Evidence`.
     sections, formats: `Section` records of a report, and `Format` records of documents.
     tools: Functions that act as another tool, by name. They take its arguments and where to measure
         (`linkgauge.cli.tool`), and return an exit code.
     kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that turn the value of `--machine` into the name and YAML of a simulated
-        machine, or None for a value that they do not know, by source."""
+    machines: Functions that return the name and YAML of the simulated machine that the value of
+        `--machine` stands for, or None for a value that they do not know, by their source."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -76,7 +76,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """The `MODULE:NAME` of a room's benchmarks, with their heading and their guard."""
+    """The `MODULE:NAME` of a room's benchmarks, their heading, and the hook that guards them."""
 
     heading: str
     place: str
@@ -97,8 +97,8 @@ def deferred(place: str) -> Callable[..., Any]:
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
-    """Returns the `MODULE:NAME` of each addition of a kind, by name. A plug-in's is left out if its
-    name is taken: by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
+    """Returns the additions of a kind: `MODULE:NAME` by name. Leaves out a plug-in's addition whose
+    name is taken by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
@@ -123,9 +123,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all listed additions of a kind. `fitted` makes those of plug-ins usable:
-    their calls are guarded by the hook. It raises Unfit for values of wrong types. A plug-in's
-    section or format is left out if its name is taken."""
+    """Loads and returns all additions of a listed kind. `fitted` makes a plug-in's addition usable:
+    the hook guards its calls. It raises Unfit if the addition has a wrong type. A plug-in's section
+    or format is left out if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -141,7 +141,7 @@ def listed(
 
 
 def sources_of_machines() -> Iterator[Callable[[str], tuple[str, str] | None]]:
-    """Yields the functions of all rooms that turn the value of `--machine` into a description."""
+    """Yields the rooms' functions that turn the value of `--machine` into name and description."""
     for name, place in named("machines").items():
         yield partial(_described, place, hook_of("machines", name))
 
@@ -179,7 +179,7 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns the plug-ins by package name, without any that fails or has another room's name."""
+    """Returns plug-ins by package name, without those that fail or whose room's name is taken."""
     ours = {room.name for room in our_rooms()}
     offered = ((plugin.room.name, plugin, plugin.origin) for plugin in _loaded_plugins())
     return tuple(plugin for _, plugin, _ in accepted("room", offered, ours))
@@ -249,8 +249,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's if the core
-    (`taken`) or an earlier origin has the name."""
+    """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's addition if
+    the core (`taken`) or an earlier origin has one of this name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

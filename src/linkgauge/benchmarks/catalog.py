@@ -50,7 +50,7 @@ def _sample(rank: str = "") -> DeviceSet:
 
 
 def check(row: Row | Sweep) -> None:
-    """Raises an exception for a plug-in's benchmark without name, or with faulty cells."""
+    """Raises an exception for a plug-in's benchmark with an invalid name or faulty cells."""
     if not row.name.isidentifier():
         raise Unfit(f"{brief(row.name)} is no name of a benchmark")
     if isinstance(row, Row):
@@ -60,7 +60,7 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a plug-in's benchmark that never raises, and has no cells if it cannot make them."""
+    """Guards a plug-in's benchmark: if its code fails, nothing is raised and there are no cells."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -80,7 +80,7 @@ def _rows_of(places: Iterable[str]) -> Iterator[Row | Sweep]:
 
 @cache
 def _with_rooms() -> tuple[dict[str, tuple[Row | Sweep, ...]], dict[str, str]]:
-    """A plug-in's benchmark is left out if its name is taken."""
+    """Leaves out a plug-in's benchmark if its name is taken."""
     found = {heading: tuple(_rows_of(places)) for heading, places in _PLACES.items()}
     origins = dict[str, str]()
     taken = {row.name for rows in found.values() for row in rows}
@@ -112,7 +112,7 @@ def origin_of(name: str) -> str | None:
 
 
 class _Catalog(Mapping[str, Row | Sweep]):
-    """All benchmarks by name. To ask for one of the core's loads only those before it."""
+    """All benchmarks by name. A lookup imports the core's modules only until it finds the name."""
 
     def __getitem__(self, name: str) -> Row | Sweep:
         row = _of_core(name)
@@ -170,8 +170,8 @@ def _most_wanted() -> Iterator[str]:
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns the benchmarks that the user `asked` for by name, then those that the profile or else
-    most people want. `of_host` says which ones measure the host alone."""
+    """Returns benchmarks in order: those that the user `asked` for, then those that the profile or
+    else most people want. `of_host` says which benchmarks measure the host alone."""
     if len(of_host) < 2:
         return tuple(of_host)
     patterns = _FIRST.get(profile) or _most_wanted()
@@ -217,9 +217,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns benchmarks by name or its beginning; without either, those of the profile, or all.
-    The order is the catalog's, unless the profile has its own. `only_d2d` keeps only those between
-    devices. Raises InputError for a name or a prefix that matches nothing."""
+    """Returns the benchmarks with these names or prefixes; without either, those of the profile, or
+    all. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
+    benchmarks between devices. Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

@@ -79,7 +79,7 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields each number type, reduction and root that can be checked, also in place."""
+        """Yields each verifiable number type, reduction and root, out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)

@@ -33,7 +33,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Products by number type. The host computes smaller ones if no device can multiply."""
+    """Matrix products by number type. If no device can multiply, the host does (smaller ones)."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -50,7 +50,7 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """CPUs that a backend lists as devices do not count: the host has its own benchmark."""
+    """Whether accelerators can multiply. CPUs that a backend lists as devices do not count."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 

@@ -1,10 +1,10 @@
 """Benchmarks between many nodes: hosts, or nodes of a simulated machine.
 
-All pairs of few nodes are measured, in rounds as in a tournament; of many a ring and bisections, so
-that the time does not grow with the pairs; of very many a sample. The first devices of all nodes
-form a rail, the second the next. In a ring or a bisection, all nodes send at once to the node a
-fixed number of places further on, which fills shared links. Such transfers need not share a link in
-a fat tree whose switches route by destination (E. Zahavi, see model/hardware/map.py)."""
+Of few nodes, all pairs are measured, in rounds as in a tournament. Of many, a ring and bisections
+are measured, so that the time does not grow with the pairs; of very many, a sample. The first
+devices of all nodes form a rail, the second ones the next. In a ring or a bisection, all nodes send
+at once to the node a fixed number of places on, which fills shared links. Such transfers may not
+share a link in a fat tree that routes by destination (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """Nodes, each of which has in `memories` one memory for each rail."""
+    """The nodes to measure. `memories` has one memory of each node for each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns spread blocks of neighbours, which load a switch of half as many nodes."""
+        """Samples blocks of neighbours. Each has all nodes of a switch of half the block's size."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -54,7 +54,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transfer on each rail, all of a `round` at once, to `across` rails further on."""
+    """One transfer on each rail. All transfers of a `round` run at once. A transfer ends `across`
+    rails further on than it begins."""
 
     source: int
     target: int
@@ -67,8 +68,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """One cell for each step and rail; with `of_pairs`, a matrix of at most so many nodes, whose
-    cells have the transfers of all rails."""
+    """A benchmark with one cell for each step and rail. With `of_pairs`, it is a matrix of at most
+    so many nodes, and each cell has the transfers of all rails."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -151,7 +152,7 @@ def _crossing(count: int, _: int) -> Iterator[Step]:
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
     """Yields steps from one half to the other, then within halves, then within quarters. Every
-    second bisection sends backwards, to find links that are slow one way only."""
+    second bisection sends backwards, to find links that are slow in one direction only."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)
@@ -182,7 +183,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """Returns `256 devices of 32 nodes, …` if these have too many pairs to measure, else None."""
+    """Returns `256 devices of 32 nodes, …` if devices have too many pairs to measure, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

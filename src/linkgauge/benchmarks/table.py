@@ -1,4 +1,4 @@
-"""Benchmarks as data: a name, a layout, and a cell's transfers as text with memories as letters."""
+"""Benchmarks as data: a name, a layout, and transfers as text, with letters for memories."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def counts_up_to(most: int) -> tuple[int, ...]:
 
 
 class Layout(Enum):
-    """The shape of a matrix (rows × columns), and the letters that may occur in its notation."""
+    """The shape of a matrix (rows × columns), and the letters that its cells' text may contain."""
 
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, and h the host node near this device."""
@@ -139,10 +139,9 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark. `cell` is the text of one cell, with the letters of the layout, and `K` for the
-    kind of engine. `parts` names matrices of the single transfers. `size` is in bytes. `diagonal`
-    adds pairs of a device with itself. With `across_ranks`, processes with one device each can
-    measure it."""
+    """A benchmark. `cell` is the text of one cell, with the layout's letters for memories. `parts`
+    names matrices of the single transfers. `size` is in bytes. `diagonal` adds pairs of a device
+    with itself. `across_ranks` allows several processes with one device each."""
 
     name: str
     title: str
@@ -175,7 +174,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_of_many(self) -> bool:
-        """Whether its cells grow faster than the number of devices, or one has all of them."""
+        """Whether cells grow faster in number than devices, or one cell uses all devices."""
         return self.between_devices or self.uses_all_pairs
 
     def over(
@@ -186,7 +185,7 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark. Raises InputError for too many pairs of devices."""
+        """Returns the benchmark. Raises InputError if there are too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -275,8 +274,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are sizes or numbers of threads, for example. `size` is in bytes.
-    `reason` is shown if there are no cells, `left_out` ends the title if some are left out."""
+    """A benchmark whose columns are, for example, sizes or numbers of threads. `size` is in bytes.
+    `reason` is shown if there are no cells; `left_out` ends the title if some are left out."""
 
     name: str
     title: str
@@ -295,7 +294,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """Backends that the processes of a run must open; empty if any will do."""
+        """The backends that the processes of a run must open; empty if any backend will do."""
         return ()
 
     def over(
@@ -322,14 +321,14 @@ class OnDevices(Sweep, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Between hosts, engine `rma` writes without help from the other side."""
+    """Between hosts, replaces the engine by `rma`, which writes without help of the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Parses a cell's text: a memory whose index is the code of a letter stands for that letter."""
+    """Parses a cell's text. A letter becomes a memory whose index is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -349,7 +348,7 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """The next memory is the first partner: not all devices use the same one at once."""
+    """Yields a memory's partners, the next memory first, so that not all use the same at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

@@ -1,4 +1,4 @@
-"""Options that several commands have, single or in groups."""
+"""Options that several commands have, alone or in groups."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Profiling(Options):
 
 
 def limits_in(file: Path | None) -> tuple[Limit, ...]:
-    """Returns the limits in the file that the user named, if any. Raises InputError."""
+    """Returns the limits in `file`, or none without it. Raises InputError if the file is wrong."""
     if file is None:
         return ()
     from linkgauge.judge.limits import read_limits
@@ -214,7 +214,7 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 
 
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
-    """Returns the waivers of the machine and of the file that the user named. Raises InputError."""
+    """Returns the waivers of the machine and those in `file`. Raises InputError for wrong files."""
     files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
     files += [] if file is None else [file]
     if not files:
@@ -225,7 +225,7 @@ def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
 
 
 def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
-    """Returns the run with these waivers; without any, with those that it recorded."""
+    """Returns the run with these waivers. Without any, it keeps the waivers that it recorded."""
     from msgspec.structs import replace
 
     return replace(run, waivers=waivers) if waivers else run
@@ -234,7 +234,7 @@ def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
 def simulation_of(
     machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
 ) -> Simulation | None:
-    """Returns the simulation, or None for this machine. Raises InputError for wrong options."""
+    """Returns the simulation, or None without `machine`. Raises InputError for wrong options."""
     if machine is None:
         if faults or change:
             flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")

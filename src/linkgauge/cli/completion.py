@@ -1,4 +1,4 @@
-"""Implements `--install-completion` and `--show-completion`, for shells to complete commands."""
+"""Implements `--install-completion` and `--show-completion`, by which shells complete commands."""
 
 from __future__ import annotations
 

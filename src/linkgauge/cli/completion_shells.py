@@ -1,4 +1,4 @@
-"""How bash and fish ask for proposals with colons, blanks or special characters; click cannot."""
+"""Completes words with colons, blanks or special characters in bash and fish; click cannot."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """A line up to the cursor: where its last word and what bash replaces begin, and the quote."""
+    """Positions in a line: where its last word begins (`word`), and where the part begins that bash
+    replaces (`replaced`). `quote` is the quote that is open at the end."""
 
     word: int
     replaced: int
@@ -61,7 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Outside of quotes, bash replaces what follows the last of `breaks`."""
+    """Finds the last word. Outside of quotes, bash replaces only what follows one of `breaks`."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):
@@ -82,7 +83,7 @@ def cut(line: str, breaks: str) -> Cut:
 
 
 def escaped(text: str, quote: str = "") -> str:
-    """Returns the text as it is typed: outside of quotes, or within the quote that is open."""
+    """Returns the text as it must be typed: outside of quotes, or within the open `quote`."""
     if quote == "'":
         return text.replace("'", r"'\''")
     if quote == '"':
@@ -91,8 +92,8 @@ def escaped(text: str, quote: str = "") -> str:
 
 
 class Bash(BashComplete):
-    """Reads the line itself, because bash splits words at colons. Proposals are escaped. A script
-    that an earlier version installed sends words instead."""
+    """Completes in bash. Reads the line itself, because bash splits words at colons, and escapes
+    proposals. A script that an earlier version installed sends words instead of the line."""
 
     source_template = _BASH
     _dropped = 0
@@ -118,7 +119,7 @@ class Bash(BashComplete):
 
 
 class Fish(FishComplete):
-    """Keeps commas in proposals. Fish escapes proposals itself."""
+    """Completes in fish. Keeps commas in proposals, which fish escapes itself."""
 
     source_template = _FISH
 

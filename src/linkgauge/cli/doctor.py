@@ -1,4 +1,4 @@
-"""Implements `linkgauge doctor`, which checks this machine or that of a stored run."""
+"""Implements `linkgauge doctor`, which checks this machine or the machine of a stored run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def doctor(asked: DoctorOptions) -> int:
 
 
 def check_source(asked: DoctorOptions) -> None:
-    """Raises InputError for options that name several machines."""
+    """Raises InputError if the options name several machines."""
     from linkgauge.model.errors import InputError
 
     if sum(source is not None for source in (asked.run, asked.root, asked.machine)) > 1:
@@ -78,7 +78,7 @@ def check_source(asked: DoctorOptions) -> None:
 
 
 def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:
-    """Returns the machine without a run, and the doctor's findings about it."""
+    """Returns the machine that the options name, and the doctor's findings without any run."""
     from linkgauge.judge.doctor import diagnose
     from linkgauge.judge.findings import Evidence
 
@@ -100,7 +100,7 @@ def of_run(path: Path) -> tuple[Path, Run, Outcome]:
 
 
 def look_at_a_run() -> Command:
-    """Returns a command that shows more: `doctor` on this machine's latest run, or a first run."""
+    """Returns a command that shows more: `doctor` on this machine's latest run, else `run`."""
     from linkgauge.engine.kept.runs import own_run
     from linkgauge.model.errors import InputError
     from linkgauge.report.words.remedies import Command

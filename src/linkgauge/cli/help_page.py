@@ -1,4 +1,4 @@
-"""Formats help: options under headings, examples on lines of their own, no word or figure broken.
+"""Formats help: options under headings, examples on lines of their own, words and figures unbroken.
 
 A command's docstring is its help. The first paragraph is the summary in the overview. A block that
 begins with `Examples:` is printed last, with its lines unchanged."""
@@ -29,7 +29,7 @@ _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
 class HelpCommand(click.Command):
-    """A command whose options are shown under headings. Its output cannot control the terminal."""
+    """A command with its options under headings. Control characters are removed from its output."""
 
     allow_extra_args = True  # because click's message for them says too little
 
@@ -137,7 +137,7 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """As for all other output, NO_COLOR forbids colours, and FORCE_COLOR requests them."""
+    """NO_COLOR forbids colours and FORCE_COLOR requests them, as for all other output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -1,4 +1,4 @@
-"""The headings and paragraphs of a command's help, and what a shell proposes. Loads no command."""
+"""The headings and paragraphs of commands' help, and what a shell proposes. Loads no command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEADINGS = (
 
 
 class Typed(NamedTuple):
-    """What is typed when a shell asks for proposals: the value so far, and the other options."""
+    """What was typed when a shell asks for proposals: a value so far, and the other options."""
 
     text: str
     others: Mapping[str, Any]

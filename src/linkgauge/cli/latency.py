@@ -80,7 +80,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Without names, returns those of the standard profile; with sizes, only those of copies."""
+    """Returns the benchmarks asked for, or else the standard profile's: if `sized`, only copies."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

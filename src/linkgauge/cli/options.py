@@ -1,8 +1,8 @@
-"""Defines the options of commands. A command is a function of a struct whose fields are options.
+"""Defines commands' options. A command is a function of a struct, whose fields are the options.
 
 An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
-`argument` define everything else. If the type of a field is itself a struct of options (`sampling:
-Sampling`), its options are added. A format (`form: RunFormat`) adds a flag for each format."""
+`argument` define everything else. If a field's type is itself a struct of options (`sampling:
+Sampling`), these are added. A format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ Count = Annotated[int, _count]
 
 
 def kind_of(hint: Any) -> Any:
-    """Returns the type of one value of a field: that of `tuple[T, ...]` and of `T | None` is T."""
+    """Returns the type of one value of a field: T for `tuple[T, ...]` and for `T | None`."""
     return get_args(hint)[0] if get_origin(hint) in (tuple, Union, UnionType) else hint
 
 
 def reading_of(kind: Any) -> Reading | None:
-    """Returns how a value of this type is read. None for str, int, float, bool and Path."""
+    """Returns a function that reads values of this type; None for str, int, float, bool, Path."""
     if get_origin(kind) is Literal:
         return lambda flag, given: one_of(flag, given, get_args(kind))
     return kind.__metadata__[0] if get_origin(kind) is Annotated else None
 
 
 class Field(NamedTuple):
-    """An option or argument, without name and type: a plain type (str, int, float, bool, Path,
-    Time, Count or a Literal), one or None, or a tuple. Objects without a value have the default."""
+    """An option or argument, without name and type. Types are str, int, float, bool, Path, Time,
+    Count and Literals, also `T | None` and tuples of one. An option not given has `default`."""
 
     is_argument: bool
     default: Any
@@ -100,15 +100,16 @@ def option(
     offer: Offer | None = None,
     **more: Any,
 ) -> Any:
-    """Defines an option. Without a `metavar` it is a flag. `flags`, separated by blanks, replace
-    the one made from the field's name. `more` is passed to click."""
+    """Defines an option, which is a flag if it has no `metavar`. `flags`, separated by blanks,
+    replace the flag made from the field's name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(False, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
-    """Defines a flag that runs `action` instead; an eager one before other options are read."""
+    """Defines a flag that runs `action` in place of the command. If `is_eager`, the action runs
+    before other options are read."""
     return option(heading, help, action=action, is_eager=is_eager)
 
 
@@ -121,7 +122,7 @@ def argument(
 
 
 class CommandLine(NamedTuple):
-    """A command as it is typed: the words after `linkgauge`, and the options' names among them."""
+    """A command as typed: the words after `linkgauge`, and the names of the options among them."""
 
     words: tuple[str, ...] = ()
     typed: frozenset[str] = frozenset()
@@ -133,7 +134,7 @@ COMPLETES = "_LINKGAUGE_COMPLETE"
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The options of a command or a group, as fields. `line` is a command's command line."""
+    """The options of a command or a group, as fields. `line` is the command as it was typed."""
 
     line = CommandLine()
 
@@ -142,7 +143,7 @@ class Options:
 
 
 def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
-    """Yields name, type and definition of all options in order. A format has no definition."""
+    """Yields name, type and definition of all options in order. A format's definition is None."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from members(hint)
@@ -160,7 +161,7 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
-    """Returns options with these values by name. Raises InputError if two formats were chosen."""
+    """Returns options with these values by name. Raises InputError for more than one format."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -173,8 +174,8 @@ def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = 
 
 
 def read(name: str, hint: Any, field: Field, given: object) -> Any:
-    """Returns an option's value from a value or a text; from several if the option takes several.
-    Raises InputError for what the option does not take."""
+    """Returns an option's value, given as a value or as text. An option of several values takes one
+    or several. Raises InputError for a value that the option does not take."""
     if given is None:
         return () if get_origin(hint) is tuple else field.default
     if get_origin(hint) is tuple:
@@ -205,7 +206,7 @@ def _read(name: str, hint: Any, given: object) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Returns the text of a value. Raises InputError for one that no command line can hold."""
+    """Returns the text of a value. Raises InputError if it has a null character."""
     value = value.value if isinstance(value, Enum) else value
     text = str(fspath(value)) if isinstance(value, PathLike) else str(value)
     if "\0" in text:
@@ -224,7 +225,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
-    """Returns a command's formats, without those of plug-ins that are named as an option."""
+    """Returns a command's formats, except plug-ins' formats that are named like an option."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
@@ -244,7 +245,7 @@ def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Returns `name` if it is known, and otherwise raises InputError."""
+    """Returns `name` if it is known, else raises InputError."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -255,7 +256,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Returns the number. Raises InputError if its type (such as Threads) does not allow it."""
+    """Returns the number. Raises InputError if the type `kind` (such as Threads) forbids it."""
     import msgspec
 
     try:

@@ -33,7 +33,7 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes a request, with the options for the record. `more` adds or replaces its fields."""
+    """Makes a request, which records the options. `more` adds fields or replaces them."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
@@ -49,12 +49,12 @@ def request_of(
 
 
 def command_of(asked: Options) -> tuple[str, ...]:
-    """Returns the command as typed or, for a call of the Python API, the one that does the same."""
+    """Returns the command as typed; for a call of the Python API, the equivalent command."""
     return ("linkgauge", *map(_storable, asked.line.words))
 
 
 def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
-    """Returns the options by flag, as text. Those that were not given have the profile's values."""
+    """Returns the options in effect by flag, as text. The profile's values replace missing ones."""
     own = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
@@ -80,7 +80,7 @@ def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
 
 
 def _storable(text: str) -> str:
-    """Replaces bytes that cannot be stored: they come from a shell in another encoding."""
+    """Replaces bytes that UTF-8 cannot hold: they come from a shell in another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 

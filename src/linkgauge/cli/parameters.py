@@ -1,4 +1,4 @@
-"""Turns a command's options into click's parameters, and what click has read into options."""
+"""Converts a command's options to click's parameters, and click's values to options."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter that a shell completes, by `offer` or else by the words of its metavar."""
+    """A parameter that a shell completes: by `offer`, or else by the words of its metavar."""
 
     def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -50,7 +50,7 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the first proposals that begin with `text`; none if another option is wrong."""
+        """Returns the first proposals that begin with `text`; none if another option is invalid."""
         try:
             names = self._offer(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
@@ -63,9 +63,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that the help shows below its heading. One that takes one value but is given
-    several drops none in silence: of different inputs (`is_input`), such as two baselines, it
-    raises InputError; else the last value counts, and a line says so."""
+    """An option that the help shows below its heading. If it takes one value and is given several,
+    it drops none silently: an input (`is_input`), such as a baseline, raises InputError; else the
+    last value counts, and a line says so."""
 
     def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -94,7 +94,7 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument. `quoted` returns how words that lack their quotes are typed."""
+    """An argument. `quoted` returns the right form of words that lack their quotes."""
 
     def __init__(
         self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
@@ -153,7 +153,7 @@ def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a flag that is read before other options, into `meta[key]` of click's context."""
+    """Defines a flag that is read before other options, and kept in click's `meta[key]`."""
 
     def keep(context: Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked

@@ -1,4 +1,4 @@
-"""What a shell proposes for options and arguments, found without opening a device."""
+"""What a shell proposes for options and arguments. No device is opened for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def labels(_: Typed) -> Iterable[str]:
 
 
 def devices(typed: Typed) -> Iterable[str]:
-    """Returns the devices of the machine that is asked for, else this one's PCI addresses."""
+    """Returns the simulated machine's devices, else this machine's: `cuda:N`, PCI addresses."""
     machine = typed.others.get("machine")
     if machine is not None:
         return _devices(_text(machine))
@@ -44,8 +44,8 @@ def devices(typed: Typed) -> Iterable[str]:
 
 
 def faults(typed: Typed) -> Iterator[str]:
-    """Yields faults that can be completed as typed: an example of each kind; of the only kind that
-    begins so, a fault of each part; and behind a part, what the kind takes."""
+    """Yields completions of a fault: an example of each kind that begins so; if only one kind does,
+    that kind for each part of the machine; after a part, the parameters of the kind."""
     from linkgauge.backends.sim.faults import ALL, FAULTS, parameters
 
     kind, *rest = typed.text.split(" ")

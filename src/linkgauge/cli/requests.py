@@ -1,4 +1,4 @@
-"""Makes settings of options."""
+"""Converts options to settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def settings_of(
     engines: EngineSettings,
     simulated: common.Simulated | None = None,
 ) -> Settings:
-    """Returns the profile's settings, changed by the options. Raises InputError for wrong ones."""
+    """Returns the profile's settings, changed by the options. Raises InputError if one is wrong."""
     simulation = None if simulated is None else simulated.simulation()
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
@@ -68,7 +68,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Adds the time for which to repeat the plan. Raises InputError for wrong options."""
+    """Sets for how long to repeat the plan. Raises InputError for options that do not fit."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -81,7 +81,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """Adds the chosen profiler. Raises InputError if it is missing or has nothing to profile."""
+    """Sets the chosen profiler. Raises InputError if it is missing or has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings

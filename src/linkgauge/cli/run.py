@@ -139,7 +139,7 @@ def _unchanged(simulated: common.Simulated) -> Simulation | None:
 
 
 def displayed(asked: RunOptions) -> Display:
-    """Returns how the run is judged and shown. Raises InputError for limits or waivers."""
+    """Returns how to judge and show the run. Raises InputError for wrong limits or waivers."""
     from linkgauge.report.keeping import Display
 
     return Display(

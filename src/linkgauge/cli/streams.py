@@ -1,4 +1,4 @@
-"""Lets commands survive the end of a reader, and keeps control characters from terminals."""
+"""Lets commands outlive the reader of their output, and keeps control characters from terminals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file that survives the end of its reader (`| head`) or terminal; further output is
-    discarded. With `only_messages`, it survives every error, also a full disk."""
+    """A file that survives if its reader (`| head`) or terminal ends: further output is discarded.
+    With `only_messages`, it survives every error, also a full disk."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -38,7 +38,7 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Makes stdout and stderr survive a reader's end, and print `?` for unknown characters."""
+    """Makes stdout and stderr outlive their reader, and print `?` for unencodable characters."""
     sys.stdout = _outliving(sys.stdout)
     sys.stderr = _outliving(sys.stderr, only_messages=True)
 
@@ -58,8 +58,8 @@ def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
 
 
 class _Printable:
-    """A stream that removes control characters. A console cleans its own output and writes to the
-    wrapped stream, so that colours stay; rich finds it by the name `rich_proxied_file`."""
+    """A stream that removes control characters. A console of rich cleans its output itself and
+    writes to `rich_proxied_file`, the wrapped stream, so that colours stay."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
@@ -80,13 +80,13 @@ def printing() -> Iterator[None]:
 
 
 def complain(message: str) -> None:
-    """Prints a line about the command line. Of several ranks, only the first prints it."""
+    """Prints a message on stderr. Of several ranks with one command, only rank 0 prints it."""
     if is_heard(sys.argv):
         print(f"linkgauge: {printable(message, chr(10))}", file=sys.stderr, flush=True)
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a line that a CI system reads as a command, uncleaned: callers make parts harmless."""
+    """Prints a line that a CI system reads as a command. The caller makes its parts harmless."""
     print(line, file=unwrapped(stream))
 
 

@@ -26,8 +26,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where another tool's command measures: without a `backend`, on the simulated machine or the
-    first accelerator backend with devices. `wait` waits for another run to end."""
+    """Where another tool's command measures. Without `backend`, it uses the simulated machine or
+    the first accelerator backend with devices. `wait` waits until another run ends."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -87,7 +87,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Silences all processes that mpirun started except the first while this block runs."""
+    """Of all processes that mpirun started, lets only the first print during this block."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -110,10 +110,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine. `devices` are names as in engine.plan.fabrics; empty for all. `tells`
+    """Opens the machine. `devices` are names as in engine.plan.fabrics; if empty, all. `tells`
     prints a simulated machine's name on stderr, where parsers do not see it. `several` makes all
     processes of an mpirun measure the benchmarks `across`; all but the first end here. Raises
-    InputError without a device, except for the backend `host`."""
+    InputError if there is no device, except for the backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -142,7 +142,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures and keeps nothing on disk. `sizes` are in bytes. After Ctrl-C, `finished` is null.
-    Raises InputError if a size fits nowhere, DeviceBusy if another run measures a device."""
+    """Measures benchmarks, and stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
+    null. Raises InputError if a size fits nowhere, DeviceBusy if another run uses a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

@@ -1,4 +1,4 @@
-"""Describes the options of other tools in tables, and reads command lines by these tables."""
+"""Describes the options of other tools in tables, and reads command lines by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """Arguments that cannot be read or measured. `exit_code` is the tool's own for these."""
+    """Arguments that cannot be read or measured. `exit_code` is the other tool's code for them."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -23,9 +23,9 @@ class UsageError(InputError):
 
 class ToolOption(NamedTuple):
     """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
-    the text to a value, and raises ValueError or InputError; without it, the option is a switch.
-    `field` names the value, by default as the longest name. `least` and `most` bound it. With
-    `several`, the option takes one or more words each time."""
+    the text to a value, and raises ValueError or InputError; without `read`, the option is a
+    switch. `field` names the value, by default as the longest name. `least` and `most` bound the
+    value. With `several`, the option takes one or more words each time."""
 
     written: str
     about: str = ""
@@ -48,7 +48,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> Any:
-        """Returns the value of a text. Raises ValueError or InputError if it has none."""
+        """Returns the value of a text. Raises ValueError or InputError for an invalid text."""
         value: Any = written if self.read is None else self.read(written)
         low, high = self.least, self.most
         if low is None or value is None or (low <= value and (high is None or value <= high)):
@@ -75,7 +75,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits, or returns None. Over 18 of them give a number beyond any bound."""
+    """Reads decimal digits, at most 19: larger numbers exceed any bound. None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -99,7 +99,7 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options; long names may be shortened. Raises UsageError
+    """Reads a command line by a table of options; long names may be abbreviated. Raises UsageError
     with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:

@@ -1,1 +1,1 @@
-"""Plans a request (`session`), measures the plan (`controller`), and keeps the run (`kept/`)."""
+"""Turns a request into a plan (`session`), measures it (`controller`), stores the run (`kept/`)."""

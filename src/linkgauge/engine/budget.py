@@ -1,4 +1,4 @@
-"""Decides how long a run may take in all, and which part of that time is for measuring."""
+"""Decides how long a run may take in all, and how much of that time is for measuring."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ LEAST_SHARE = 0.2
 
 
 class Promise(NamedTuple):
-    """How long a run takes, in seconds: usually (`aim`), and at most, because it then ends."""
+    """A run's expected duration (`aim`), and its longest duration (`most`), in seconds."""
 
     aim: float
     most: float
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns how long a run takes, as asked or as its plan needs. Returns None without `asked`,
-    and for "plan" with fixed samples, a profiler or a soak, or on a simulated machine."""
+    """Returns the duration that the user `asked` for or, for "plan", what the plan needs. Returns
+    None without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     needs = most_seconds(plan, settings)
@@ -65,9 +65,9 @@ def budget_of(
     began: float,
     named: Sequence[str] = (),
 ) -> Budget | None:
-    """Returns the time budget of a run that began at `began` (monotonic clock), or None without
-    one. The time kept for the end follows from the time that loading took, with all waiting for
-    CPUs. Time that was `asked` for goes first to the benchmarks that the user `named`."""
+    """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
+    no limit. Some time is reserved for the end of the run: more if loading took long or waited for
+    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None
@@ -91,7 +91,7 @@ def budget_of(
 
 
 def seconds_between(began: str, now: str) -> float:
-    """Returns the seconds between ISO 8601 times; 0 if the clock went back or one is unreadable."""
+    """Returns the seconds between two ISO 8601 times; 0 if negative or if one is unreadable."""
     try:
         passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
     except (TypeError, ValueError):

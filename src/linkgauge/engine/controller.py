@@ -1,4 +1,4 @@
-"""Drives a run: hands cells to the worker, and journals each repetition before the next."""
+"""Drives a run: has cells measured, and journals each repetition before the next one begins."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ class Observer:
         `moment` (monotonic clock). Not called on a simulated machine, whose time is simulated."""
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
-        """Called when a cell begins; of cells measured at the same time, with the first only."""
+        """Called when a cell begins. Of cells measured together, only the first is reported."""
 
     def finished(self, cell: CellResult, /) -> None:
         """Called when a repetition of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """Called when a table's result is final, unless its doubtful cells are measured again."""
+        """Called when a table's result is final, unless doubtful cells are measured again."""
 
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
 
     def failed(self, repetition: FailedRepetition) -> None:
-        """Called when a repetition does not pass, in a run that repeats its plan (a soak)."""
+        """Called when a repetition fails in a soak (a run that repeats its plan)."""
 
     def interrupted(self) -> None:
         """Called when a signal has ended measuring, before the results so far are put together."""
@@ -94,9 +94,9 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures the cells of a plan that are still missing, then doubtful cells once more. The first
-    of the `records` has the plan. Ctrl-C ends the run with `finished` null; the loss of a rank ends
-    it with `finished` set. Raises ResultsError if the journal cannot be written."""
+    """Measures the cells of a plan that the `records` lack, then once more the cells that `doubts`
+    returns. The first record holds the plan. After Ctrl-C, the run's `finished` is null; after the
+    loss of a rank, it is set. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -108,7 +108,7 @@ def go_on_with(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Does as `execute`, from a state read before; a repeated plan has no doubtful cells."""
+    """Continues a run as `execute` does, from a `state` read before. A soak ignores `doubts`."""
     opened = state.opened
     kept = _Records(state, sink, log)
 
@@ -193,8 +193,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The seconds that a run has spent measuring, without interruptions. On a simulated machine
-    they are simulated, and at least `REPETITION_SECONDS` a repetition."""
+    """The seconds that a run has spent measuring, without times when it was interrupted. On a
+    simulated machine, they are simulated: at least `REPETITION_SECONDS` for each repetition."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -224,7 +224,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end the block, but not within `keep`. The kernel's last lines stay."""
+        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
         with self._interrupts:
             try:
                 yield

@@ -23,13 +23,13 @@ REPETITIONS = 3
 
 
 def least_repetitions(equivalent: int) -> int:
-    """Returns the fewest repetitions of each of `equivalent` cells that show how these vary."""
+    """Returns the repetitions that each of `equivalent` cells needs to show their variance."""
     return 1 + math.ceil(_DEGREES / max(1, equivalent))
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a merged cell needs no more repetitions: it is precise, out of time, skipped, failed,
-    or too noisy to become precise. A cell that passes gets `always` repetitions, however long."""
+    """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
+    or too noisy to become precise. A cell that passes gets `always` repetitions at any rate."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -55,8 +55,8 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a merged cell needs no more repetitions although there is time: it failed, cannot be
-    repeated, or is as precise as asked. `max_time` counts only without a precision."""
+    """Whether a cell with merged repetitions is done although there is time: it failed, cannot be
+    repeated, or is precise enough. `max_time` counts only if `precision` is 0."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

@@ -1,4 +1,4 @@
-"""Decides which cells are equivalent: these vary in the same way from repetition to repetition."""
+"""Decides which cells are equivalent: their figures vary in the same way between repetitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Cell
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
     """Returns a key that equivalent cells share: they have the same figure, and transfers by the
-    same kinds of engines between the same kinds of memories. Devices and direction may differ."""
+    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [

@@ -1,4 +1,4 @@
-"""Sizes the buffers and the time of a first look at a host that has nothing else to measure."""
+"""Chooses the buffer sizes and the time of a quick first run on a host without accelerators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MI = 1 << 20
 
 
 class Ends(NamedTuple):
-    """The node whose CPUs read a buffer, and the least and the largest size to try, in bytes."""
+    """The node whose CPUs read a buffer, and the smallest and largest buffer to try, in bytes."""
 
     node: Node
     least: int
@@ -29,8 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the sizes between which buffers leave the caches: from `TIMES` the node's part of
-    them to `TIMES` the whole, as far as memory allows. Returns None without CPUs."""
+    """Returns the smallest and the largest buffer to try: `TIMES` the node's part of the caches,
+    and `TIMES` all caches, as far as memory allows. Returns None if no node has CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None

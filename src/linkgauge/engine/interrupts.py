@@ -1,4 +1,4 @@
-"""Delays signals that end a run until a better moment, and keeps the garbage collector quiet."""
+"""Delays signals that end a run, and makes the garbage collector run less often."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from linkgauge.machine.processes.signals import AGAIN_SECONDS, ENDING, Signals
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
-    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless ignored (`nohup`) or
-    handled. Returns a function that returns the exit code: 128 plus the signal's number."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C, unless they are ignored (`nohup`) or handled.
+    Returns a function that returns the exit code: 128 plus the number of the signal that came."""
     came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -30,7 +30,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignores signals in this block, so that a second signal does not discard the results."""
+    """In this block, ignores signals that end a run, so that a second one discards no result."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
@@ -41,9 +41,9 @@ def undisturbed() -> Iterator[None]:
 
 
 class Ending(Signals):
-    """Ends a command in two steps. The first signal ends measuring; in a `concluding` block it only
-    calls `say`, within the signal handler. A signal at least `AGAIN_SECONDS` later ends the command
-    at once, by SystemExit with 128 plus its number."""
+    """Ends a command in two steps. The first signal ends measuring, or only calls `say` (in the
+    signal handler) if it arrives in a `concluding` block. A signal at least `AGAIN_SECONDS` later
+    raises SystemExit with 128 plus its number."""
 
     def __init__(self, say: Callable[[], object]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Ending(Signals):
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Lets the first signal take effect only after this block."""
+        """Delays the effect of the first signal until the end of this block."""
         with self.concluding():
             yield
         number, self._put_off = self._put_off, None
@@ -82,7 +82,7 @@ class Ending(Signals):
 
 
 class Interrupts(Signals):
-    """Delays signals that arrive during a `held` block until it ends, also by an error."""
+    """Delays a signal that arrives in a `held` block until the block ends, even by an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ _NEW_OBJECTS = 50_000
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Makes the collector run seldom in this block, because it takes time and frees nothing."""
+    """Makes the garbage collector run seldom in this block: it takes time and frees nothing."""
     before = gc.get_threshold()
     if before[0] >= _NEW_OBJECTS:
         yield

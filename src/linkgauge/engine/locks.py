@@ -33,9 +33,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the names of the devices in the plan's cells, by PCI address or else UUID. Devices
-    without either are not held, nor is host memory, because CPUs serve any number of runs at once.
-    Simulated devices do not exist, and ranks hold their devices themselves."""
+    """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out devices
+    that have neither, simulated ones, and host memory, because CPUs serve any number of runs at
+    once. Returns none for a run of several ranks, which hold their devices themselves."""
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
@@ -51,8 +51,8 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (names by key) while this block runs. If another run holds one, raises
-    DeviceBusy, which names that run; with `wait`, reports it once and waits until all are free."""
+    """Holds these devices (names by key) during this block. If another run holds one, raises
+    DeviceBusy, which names it; with `wait`, calls `tell` once and waits until all are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.
@@ -74,7 +74,7 @@ def _address(key: str) -> bytes:
 
 
 def _take(key: str) -> socket.socket | None:
-    """Returns the socket that holds the device until it is closed, or None if another one does."""
+    """Returns a socket that holds the device until closed, or None if another process has it."""
     lock = socket.socket(socket.AF_UNIX)
     try:
         lock.bind(_address(key))
@@ -104,7 +104,7 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the run that holds this device, as far as visible, or returns None without one."""
+    """Describes the process that holds this device, as far as visible; None without one."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:

@@ -1,4 +1,4 @@
-"""Turns a request into a plan of the cells to measure, before any memory is allocated."""
+"""Turns a request into a plan: the cells to measure. No memory is allocated for it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Returns a device set for each accelerator backend, with the devices that are named
-    (`opencl:1`, an index of every backend, a UUID or a PCI address), or with all. `with_cpus`
-    includes host processors that a backend shows as devices. Host memory is on `host_node`, by
-    default near each device. Raises InputError for a device or node that does not exist."""
+    """Returns a device set for each accelerator backend. It holds the devices that are named
+    (`opencl:1`, an index of every backend, a UUID or a PCI address), or all. `with_cpus` includes
+    host processors that a backend lists as devices. Host memory is on `host_node`, by default near
+    each device. Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
     for name in devices:
@@ -58,7 +58,7 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """Returns the node for a device's host memory: the closest one may have no memory."""
+        """Returns the NUMA node for a device's host memory: the nearest, if it has memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -111,9 +111,9 @@ def lay_out(
     separate: frozenset[tuple[int, int]] = frozenset(),
     buffer: int | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Makes benchmarks from rows: device rows for every device set, host rows once for the nodes in
-    `host`. With the profile `full`, host rows cover all pairs of nodes except those in `separate`.
-    `buffer` is in bytes, as a first look found it. Raises InputError if there are no benchmarks."""
+    """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
+    `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
+    is in bytes, from a first look. Raises InputError if there are no benchmarks."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -131,9 +131,9 @@ def make_plan(
     first: int = 0,
     profile: str | None = None,
 ) -> Plan:
-    """Returns a table for each benchmark and size, with cells numbered from `first` on. Cells that
-    do not fit in memory are skipped with the reason. Sizes of a `profile` are fitted to the caches
-    (`size_of`). With `parallel_pairs`, disjoint pairs of devices are measured at the same time.
+    """Returns a table for each benchmark and size. Cells are numbered from `first` on. Cells that
+    do not fit in memory are skipped with the reason. `size_of` adapts the sizes of a `profile` to
+    the caches. With `parallel_pairs`, disjoint pairs of devices are measured at the same time.
     Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
@@ -176,7 +176,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Orders cells by rounds; a round whose pairs do not fit in memory is measured one by one."""
+    """Orders cells by rounds. If a round's pairs do not fit in memory together, each runs alone."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
@@ -235,7 +235,7 @@ def _table(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The bytes that a memory holds, and those of its largest possible buffer. None is unknown."""
+    """The bytes of a memory, and of the largest buffer that it can hold; None if unknown."""
 
     all: int | None
     one: int | None = None
@@ -316,7 +316,7 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns about the most seconds that the plan takes; None with a fixed number of samples."""
+    """Returns about the most seconds that a plan takes; None if the number of samples is fixed."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:
@@ -325,8 +325,8 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
-    """Raises InputError for a memory or an engine's owner that this machine lacks, and for network
-    interfaces that do not reach each other."""
+    """Raises InputError if this machine lacks a memory or an engine's device, or if two network
+    interfaces cannot reach each other."""
     rooms = _rooms(machine)
     ranks = {rank.number: rank for rank in machine.ranks}
     for transfer in transfers:

@@ -1,11 +1,11 @@
-"""Plans repetitions: rounds of samples of a cell, with other buffers and at other moments.
+"""Plans repetitions. Each takes samples of a cell again, with other buffers and at another time.
 
-A run goes over its plan in passes. The first ones show how equivalent cells vary; later ones repeat
-the cells whose interval is too wide. A cell ends when its interval is narrow enough, its time is
-used, or more repetitions would not help. Under a time budget, later passes take the least precise
-cells first, while time is left. A budget that the user gave decides from the first pass on which
-cells are measured (`spending`). The next repetition depends only on earlier ones, so an interrupted
-run resumes where it stopped."""
+A run goes over its plan in passes. The first passes show how equivalent cells vary; later passes
+repeat the cells whose interval is too wide. A cell ends when its interval is narrow enough, its
+time is used, or more repetitions would not help. Under a time budget, later passes take the least
+precise cells first, while time is left. A budget that the user gave decides from the first pass on
+which cells are measured (`spending`). The next repetition depends only on earlier ones, so an
+interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Peers:
-    """Equivalent cells. Each gets `always` repetitions, whatever time they take: a product's speed
-    depends on the card's power, and where ranks share CPUs, a single repetition shows above all
-    which ranks had a CPU. `waiting` counts the cells that this pass still repeats."""
+    """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for matrix
+    products, whose speed depends on the card's power, and where ranks share CPUs, because one
+    repetition then shows mostly which ranks had a CPU. `waiting` counts the cells that this pass
+    still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -58,8 +59,8 @@ class _Peers:
 
 
 class _Cell:
-    """A planned cell, measured together with those in `together` (itself among them). `took` is the
-    seconds of its last repetition. `cut` is whether the time budget ended it."""
+    """A planned cell, and the cells that are measured `together` with it (itself included). `took`
+    is the seconds of its last repetition. `cut` is whether the time budget ended it."""
 
     __slots__ = ("cut", "ended", "merged", "number", "peers", "picked", "taken", "together", "took")
 
@@ -143,7 +144,7 @@ class Repetitions:
             one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
-        """Returns unreached cells, else those that lack repetitions, else the least precise."""
+        """Returns unmeasured cells, else those that lack repetitions, else the least precise."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
@@ -160,7 +161,7 @@ class Repetitions:
 
     def order(self) -> Sequence[int]:
         """Returns the tables' indices in this pass's order. Second repetitions are made in reverse,
-        so that drift over time is not attributed to a table."""
+        so that drift over time does not look like a difference between tables."""
         if self._spending is None:
             return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
         is_second = {len(one.taken) for one in self._due} == {1}
@@ -222,7 +223,7 @@ class Repetitions:
 
     def again(self, cells: Iterable[CellAt]) -> None:
         """Adds a pass over these cells and those measured with them, whatever time they took
-        before. A budget that the user gave is then used to its end."""
+        before. If the user gave a budget, it is then used to its end."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -239,7 +240,7 @@ class Repetitions:
 
     @property
     def has_time_left(self) -> bool:
-        """Whether a budget of the user has time left for cells that lack their precision."""
+        """Whether the user's budget has time left for cells that are not precise enough."""
         is_cut = self._spending is not None and any(one.cut for one in self._cells)
         return is_cut and not self.is_over
 
@@ -275,7 +276,7 @@ class Repetitions:
         return Repetition(number, samples, used, self._plan[table].benchmark, most=most)
 
     def is_whole(self, table: int) -> bool:
-        """Whether a table's results are final: all cells equivalent to its own have ended."""
+        """Whether a table's results are final: all cells equivalent to its cells have ended."""
         kinds = {one.peers for one in self._tables[table].values()}
         return all(one.ended for peers in kinds for one in peers.cells)
 

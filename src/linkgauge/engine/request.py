@@ -40,15 +40,15 @@ class What(Protocol):
         """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends to open. Raises InputError for mistakes that show before that."""
+        """Returns the backends to open. Raises InputError for mistakes found without opening."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks. Raises InputError for memories or devices that are not there."""
+        """Returns the benchmarks. Raises InputError for memories or devices that do not exist."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog by name and by prefix; without any, those of the profile.
-    `host_mode` is the mode in which host threads access arrays; None for all modes."""
+    """Benchmarks of the catalog, by name and by prefix; without either, those of the profile.
+    `host_mode` selects one mode in which host threads access arrays; None selects all modes."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -82,7 +82,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Names the devices (`fleet_of`), or returns None if benchmarks or a sample were chosen."""
+        """Describes the devices if they have too many pairs to measure all. Returns None otherwise,
+        and if benchmarks or a sample of pairs were chosen."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         if not is_open or sampled:
@@ -138,7 +139,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):
-    """Transfers in the notation, which are all measured at the same time."""
+    """Transfers as text such as `host:0 -> cuda:1`, all of which are measured at the same time."""
 
     transfers: str
 
@@ -154,7 +155,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the named backends; between hosts MPI, or the network for NICs and UCX."""
+        """Returns the backends that transfers name; between hosts the backend of MPI, or of the
+        network for NICs and UCX."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -188,13 +190,13 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run, complete except for the machine. Empty `backends` or `devices` select
     all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
-    backend that has devices. `with_cpus` measures the host's processor under another name (PoCL),
-    as naming its backend or benchmarks does. Sizes of a `profile` may change; without one the user
-    chose them. `memory` replaces pinned host memory. `tune` searches the devices' best settings
-    first. `budget` is the seconds of the whole run, or "plan" for as many as its plan needs; null
-    for no limit. `buffer` is in bytes, as a first look found it. `wait` waits until another run
-    ends. The run is kept below `out`; null keeps nothing. `command` and `options` are only
-    recorded."""
+    backend that has devices. `with_cpus` also measures host processors that a backend lists as
+    devices (PoCL), as they are if the user names a backend or benchmarks. The sizes of a `profile`
+    may be adapted; without one the user chose them. `memory` replaces pinned host memory. `tune`
+    first searches the devices' best settings. `budget` is the seconds of the whole run, or "plan"
+    for as many as its plan needs; null for no limit. `buffer` is a size in bytes from a first look.
+    `wait` waits until another run ends. The run is stored below `out`, or nowhere if null.
+    `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -219,7 +221,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """Returns the device sets that benchmarks are made for; none if only the host was named."""
+        """Returns the device sets to make benchmarks for; none if only the host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -242,7 +244,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure; a comparison of configurations does not."""
+        """Whether the request names what to measure. False for a comparison of configurations."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON
@@ -250,7 +252,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_first_look(request: RunRequest, machine: Machine) -> bool:
-    """Whether the quick profile, without names of benchmarks, has only the host to measure."""
+    """Whether a quick run, without names of benchmarks, has only the host to measure."""
     what = request.what
     if not isinstance(what, Selection) or what.names or what.prefixes or what.only_d2d:
         return False

@@ -16,7 +16,7 @@ from .request import DeviceEngine
 def rewritten(
     benchmarks: Sequence[Benchmark], memory: str, engine: DeviceEngine | None, graphs: bool
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks changed as asked. Raises InputError for what changes no cell."""
+    """Returns the benchmarks changed as asked. Raises InputError if a change affects no cell."""
     found = tuple(benchmarks)
     if memory:
         found = in_memory(found, memory)
@@ -49,7 +49,7 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """Gives devices' copies this kind of engine. Names and titles no longer name an engine, and
+    """Makes devices copy by this kind of engine. Names and titles no longer name an engine, and
     equal benchmarks are kept once. Raises InputError if no device copies."""
 
     def driven(cell: Cell) -> Cell:

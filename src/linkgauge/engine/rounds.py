@@ -31,8 +31,8 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Takes a power of two of players. In each round, the numbers of all pairs differ in the same
-    bits, so that shared links are loaded evenly."""
+    """Pairs players, whose number is a power of two. In each round, the numbers of all pairs differ
+    in the same bits, so that shared links are loaded evenly."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
@@ -56,7 +56,7 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
-    """Samples pairs of devices; cells within one device stay. Raises InputError without pairs."""
+    """Samples pairs of devices. Cells within one device stay. Raises InputError without pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
     return tuple(_sampled(one, sample) if one.pairs else one for one in benchmarks)
@@ -111,9 +111,9 @@ three buffers."""
 
 
 def part_of_cache(machine: Machine, node: Node) -> int:
-    """Returns the bytes of the last-level cache that belong to the node's CPUs on their product:
-    cache / CPUs that share it × these CPUs. A virtual machine does not show how many share it, so
-    the family of the processor says what a core has."""
+    """Returns the bytes of last-level cache that the node's CPUs have on their processor: size of a
+    cache / CPUs that share it × these CPUs. A virtual machine does not show how many CPUs share it,
+    so the processor's family tells the part of a core."""
     whole = node.last_level_cache or 0
     details = machine.known.host
     last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
@@ -128,9 +128,9 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns the size in bytes, from the profile's `size`; `profile` is None if the user chose it.
-    Host benchmarks get a larger one if this would measure caches. Copies between ranks' host
-    memories get a smaller one if that suffices: their windows are allocated at each repetition."""
+    """Returns a benchmark's size in bytes. `size` is the profile's or, if `profile` is None, the
+    user's. In a profile, host benchmarks get a larger size if `size` would measure caches. Copies
+    between ranks' host memories get a smaller one if that suffices, to allocate windows faster."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes
@@ -150,7 +150,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns a table's title, which says so if a profile's size fits in the host's caches."""
+    """Returns a table's title, which tells if a profile's size fits in the host's caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

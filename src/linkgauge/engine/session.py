@@ -43,8 +43,8 @@ from .rounds import draw
 
 
 class Session:
-    """A machine, as last surveyed, opened for measuring. `folder` is null until the run's folder
-    exists, and for a run that is not kept."""
+    """A machine that is open for measuring, as last surveyed. `folder` is null until the run's
+    folder exists, and for a run that is not stored."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
@@ -70,7 +70,7 @@ class Session:
         return state(found, self.request.stated)
 
     def _first(self) -> Machine:
-        """Surveys backends only until one has devices, because opening a backend takes seconds."""
+        """Surveys backends one by one until one has devices, because opening each takes seconds."""
         unavailable: dict[str, str] = {}
         unanswered: tuple[str, ...] = ()
         for name in self._accelerators:
@@ -85,8 +85,8 @@ class Session:
         )
 
     def look_first(self, *, measures: bool = True) -> None:
-        """Prepares a first look at the host, if the request is one: finds the size of its buffers
-        by measuring, in little more than a second. Without `measures`, takes the least size."""
+        """If the request is a first look at the host, finds the size of its buffers by measuring,
+        in little more than a second. Without `measures`, takes the smallest size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
@@ -131,15 +131,15 @@ class Session:
     def plan_of(
         self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
     ) -> Plan:
-        """Returns the plan of these benchmarks, with `sizes` in bytes or those of the settings.
+        """Returns the plan of these benchmarks. `sizes` are in bytes, by default the settings'.
         Cells are numbered from `first` on, so that several plans can share one numbering."""
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, then doubtful cells once more. After Ctrl-C, `finished` is null and
-        the run has the results so far. Raises DeviceBusy if another run measures a device, and
-        InputError or ResultsError if results cannot be written."""
+        """Measures the plan, then once more the cells that `doubts` returns. After Ctrl-C,
+        `finished` is null and the run has the results so far. Raises DeviceBusy if another run
+        measures a device, and InputError or ResultsError if results cannot be written."""
         request = self.request
         if request.out is not None:
             check_writable(Path(request.out))
@@ -167,7 +167,7 @@ class Session:
                 raise
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures a plan that the caller adds to another run, without keeping it in a folder."""
+        """Measures a plan that the caller adds to another run. Stores nothing in a folder."""
         request, folder = self.request, self.folder
         self.request, self.folder = msgspec.structs.replace(request, out=None), None
         try:
@@ -201,7 +201,7 @@ class Session:
         )
 
     def _budget(self, plan: Plan) -> Budget | None:
-        """A further plan of the session gets what is left of the first one's budget."""
+        """Returns the plan's budget: for a later plan of the session, what is left of the first."""
         request, what = self.request, self.request.what
         named = what.names if isinstance(what, Selection) else ()
         found = budget_of(plan, request.settings, request.budget, self._began, named)
@@ -235,7 +235,7 @@ def _with_unanswered(machine: Machine, more: Machine) -> Machine:
 
 
 def unasked(machine: Machine) -> list[str]:
-    """Returns the installed optional backends, if no other one reaches the accelerators here."""
+    """Returns installed optional backends, if no other backend supports the accelerators here."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.
@@ -246,9 +246,9 @@ def unasked(machine: Machine) -> list[str]:
 def opened(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Iterator[Session]:
-    """Opens a session. `first` is a worker process that is already started. With `brief`, the
-    session only shows and plans: it opens only backends whose devices cannot be known otherwise,
-    and waits at most so many seconds for them."""
+    """Opens a session. `first` is a worker process that already runs. With `brief`, the session
+    only shows and plans: it opens only backends whose devices cannot be known otherwise, and waits
+    at most `brief` seconds for them."""
     with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
 
@@ -283,8 +283,8 @@ def check_thermometer(settings: Settings, machine: Machine) -> None:
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
-    """Returns a note if some backends of the plan ignore the options for the shape of copies, else
-    None. Raises InputError if all ignore them."""
+    """Returns a note if some backends of the plan ignore the options for the shape of copies, or
+    None. Raises InputError if all backends ignore them."""
     given = {
         "--kernel": engines.kernel,
         "--blocks": engines.blocks,

@@ -1,9 +1,9 @@
-"""Spends a time budget that the user gave on a plan.
+"""Decides on which cells of a plan a user's time budget is spent.
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
-benchmark begins only if there is time for all repetitions that the cells reached so far lack, as
-the first repetitions show. All reached cells are measured once before any is repeated, so that the
-repetitions of a cell are far apart."""
+benchmark begins only if there is time for all repetitions that earlier cells still lack, as
+estimated from their first ones. All cells that get a turn are measured once before any is repeated,
+so that the repetitions of a cell are far apart."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ estimates only."""
 
 
 def setup_seconds(size: int) -> float:
-    """Returns about the most seconds to prepare and to verify a cell of so many bytes."""
+    """Returns about the most seconds to prepare and to verify a cell of `size` bytes."""
     return SETUP_SECONDS + size / SETUP_RATE
 
 
 class Spending:
-    """The tables in the order in which the budget reaches them (`tables`, by index). No cell is
-    repeated to be more precise after `until` seconds of measuring. `groups` has the cells of each
-    table that can be measured, `class_of` identifies equivalent cells."""
+    """Chooses the cells to measure. `tables` has the tables' indices in the order of their turns.
+    No cell is repeated for precision after `until` seconds of measuring. `groups` has each table's
+    measurable cells, and `class_of` identifies equivalent cells."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Spending:
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Counts a repetition. Of cells measured at the same time, the first takes all the time."""
+        """Records a repetition's seconds. Of cells measured together, the first has them all."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -79,15 +79,15 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition; None before an equivalent one. The first of its kind
-        may have searched for the fastest kernel, so the cost is at most twice the median."""
+        """Returns the seconds of a repetition, or None if no equivalent cell was measured. It is at
+        most twice the median, because a first repetition may have searched for a kernel."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None
         return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
-        """Returns about how many repetitions of cells not yet reached fit in so many seconds."""
+        """Returns about how many repetitions of cells never measured fit in so many seconds."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
         repeated = sum(map(len, self._own))
         fitting = repeated * seconds / max(sum(self._own.values()), 1e-9)
@@ -95,7 +95,7 @@ class Spending:
 
     @property
     def _slowdown(self) -> float:
-        """Returns how many times as long as usual the last repetitions took; 0 before the first."""
+        """The last repetitions' time divided by their usual time; 0 before the first."""
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
 
@@ -107,8 +107,8 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the next benchmark's cells whose repetitions all fit in so many seconds. A cell
-        that is equivalent to no measured one is returned alone."""
+        """Returns the next benchmark's cells, as far as all their repetitions fit in so many
+        seconds. A cell without a measured equivalent is returned alone."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:

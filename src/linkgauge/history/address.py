@@ -1,4 +1,4 @@
-"""Finds the place of the history: a URL or a file, or none if it is turned off."""
+"""Finds where the history is: at a URL or in a file, or nowhere if it is turned off."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DRIVERS = {
 
 
 def address(asked: str | None = None) -> URL | None:
-    """Returns None if the history is off. `asked` is a URL, a file, or `none`, by default from
-    LINKGAUGE_HISTORY. Raises InputError, whose message shows no password."""
+    """Returns the history's URL, or None if it is off. `asked` is a URL, a file, or `none`; if
+    None, LINKGAUGE_HISTORY is used. Raises InputError, whose message shows no password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None
@@ -50,7 +50,7 @@ _HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
 
 
 def shown(url: URL) -> str:
-    """Returns the file, or the URL without secrets."""
+    """Returns the history's file, or its URL without secrets."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
@@ -58,7 +58,7 @@ def shown(url: URL) -> str:
 
 
 def without_secrets(text: str, url: URL) -> str:
-    """Returns the text on one line, with `***` in place of the secrets in the URL."""
+    """Returns the text on one line, with `***` in place of secrets that are in the URL."""
     line = " ".join(text.split())
     queried = [url.query[name] for name in _SECRETS if name in url.query]
     secrets = [url.password, *(one if isinstance(one, str) else " ".join(one) for one in queried)]

@@ -36,7 +36,7 @@ def remember(
     say: Callable[[str], object] = _to_stderr,
     verdict: RunVerdict | None = None,
 ) -> bool:
-    """Returns whether the history now has the run. Never raises an exception."""
+    """Adds a run to the history, or warns by `say`. Returns whether the history has the run."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return False
@@ -48,7 +48,7 @@ def remember(
 
 
 def not_added(run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> str | None:
-    """Returns why the run could not be added, else None. Never raises an exception."""
+    """Adds a run. Returns the reason if that failed, else None. Never raises an exception."""
     try:
         with _store() as store:
             if store is not None:
@@ -75,7 +75,7 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
 def medians_before(
     run: Run, last: int, equivalent: Equivalent, fewest: int
 ) -> EarlierMedians | None:
-    """As `earlier_medians`; None if the history is off. Raises LinkgaugeError."""
+    """Returns `earlier_medians`, or None if the history is off. Raises LinkgaugeError."""
     with _reading() as store:
         if store is None:
             return None

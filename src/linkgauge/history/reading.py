@@ -1,4 +1,4 @@
-"""Reads the history: lists of runs, series of figures, and earlier runs for comparison."""
+"""Reads the history: lists of runs, series of figures, and earlier runs to compare with."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Raises ValidationError if a value has a wrong type."""
+    """Converts rows. Raises ValidationError if a value has a wrong type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Only fields that are set limit the runs. `accelerator` is a part of a model's name. `since`
-    and `until` (exclusive) are in microseconds since 1970. `last` keeps the latest runs."""
+    """Selects runs by the fields that are set. `accelerator` is a part of a model's name. `since`
+    and `until` (exclusive) are in microseconds since 1970. `last` keeps only the latest."""
 
     host: str | None = None
     label: str | None = None
@@ -73,7 +73,7 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
 
 
 def number_of_runs(store: Store, which: Filter) -> int:
-    """Returns how many runs match the filter, whatever its `last`. Raises StoreError."""
+    """Returns how many runs match the filter, without regard to its `last`. Raises StoreError."""
     with store.reading() as connection:
         asked = select(func.count()).select_from(runs).where(*_where(connection, which))
         return int(connection.execute(asked).scalar_one())
@@ -82,8 +82,8 @@ def number_of_runs(store: Store, which: Filter) -> int:
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
-    """Returns a history for each machine and setup, oldest run first, without profiled or
-    interrupted runs and failed cells. Without `places`, all cells count. Raises StoreError."""
+    """Returns a history for each machine and setup, its oldest run first. Profiled and interrupted
+    runs and failed cells are left out. Without `places`, all cells count. Raises StoreError."""
     with store.reading() as connection:
         wanted = [tables.c.benchmark == benchmark]
         named = {
@@ -168,8 +168,8 @@ def earlier_runs(
     last: int | None = None,
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
-    """Returns complete earlier runs of the same machine and setup, latest first, since the run
-    whose level was accepted. Profiled runs are left out. Raises StoreError."""
+    """Returns complete earlier runs of the same machine and setup, latest first. If the level of a
+    run was accepted, begins with that run. Profiled runs are left out. Raises StoreError."""
     with store.reading() as connection:
         where, _ = _before(connection, run)
         if label is not None:
@@ -187,11 +187,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns the medians of the `last` complete runs before `run`, of the same machine, setup and
-    benchmarks. Runs that were worse than those before them do not count, unless their level was
-    accepted; those after the latest that counts are returned, too. Of the others, those in a state
-    `equivalent` to the latest one's count, or all if these are fewer than `fewest`. Returns None
-    without such runs. Raises StoreError."""
+    """Returns medians of the run's benchmarks in complete runs before it, of the same machine and
+    setup. Only runs count that were no worse than their predecessors or whose level was accepted.
+    Of the `last` of these, those in a machine state `equivalent` to the latest one's are taken, or
+    all if they are fewer than `fewest`. Worse runs since the latest that counts are returned, too.
+    Returns None if no run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -219,8 +219,8 @@ def earlier_medians(
 
 
 def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
-    """The second condition is that of runs that were no worse than those before them, or were
-    measured before the level was accepted."""
+    """Returns the conditions for earlier runs, and one for those that count: runs that were no
+    worse than their predecessors, or that were measured before the level was accepted."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
     where: list[_Condition] = [
@@ -358,7 +358,7 @@ def benchmarks_of(store: Store) -> tuple[str, ...]:
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
-    """Returns up to `each` runs of each label on each host, latest first. Raises StoreError."""
+    """Returns up to `each` runs for each label on each host, latest first. Raises StoreError."""
     order = runs.c.started.desc(), runs.c.id.desc()
     group = machines.c.host, machines.c.simulated, runs.c.label
     with store.reading() as connection:
@@ -375,6 +375,6 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 
 
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
-    """Yields a run's number with each of its figures. Raises StoreError."""
+    """Yields each figure of these runs, with the run's number. Raises StoreError."""
     with store.reading() as connection:
         yield from _figures(connection, numbers)

@@ -26,7 +26,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError."""
+    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError if it is none."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -46,7 +46,7 @@ class ComparableRun(Protocol):
 
 
 def began(run: ComparableRun) -> int:
-    """Returns microseconds since 1970. Raises InputError if the run's start is no valid time."""
+    """Returns a run's start in microseconds since 1970. Raises InputError if it is invalid."""
     try:
         return microseconds(run.started) or 0
     except ValueError as error:
@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """The number of accelerators does not count: a machine that loses one is still the same."""
+    """Returns a machine's row. It omits the number of accelerators, because one may be lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -73,7 +73,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns non-default settings on which figures depend: not precision, durations and sizes."""
+    """Returns the settings that figures depend on and that are not the default. Precision,
+    durations and sizes are not among them."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -104,7 +105,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns a state's row, and its facts' rows without the number of the state."""
+    """Returns the row of the machine's state, and its facts' rows without the state's number."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -113,14 +114,14 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def table_row(result: Result) -> Row:
-    """The title does not identify a table, because its wording may change."""
+    """Returns a table's row. Its title does not identify it, because the wording may change."""
     of = (*table_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
 def cell_row(table: Row, of: SeriesId) -> Row:
-    """`table` is the row of the cell's table, with the number `id`."""
+    """Returns a cell's row. `table` is the row of its table, with the number `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     key = digest(bytes.fromhex(table["digest"]), *kept.values())
     return {"digest": key, "table_id": table["id"], **kept}
@@ -134,8 +135,8 @@ def figure_row(figure: Figure) -> Row:
 
 
 def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
-    """Leaves out the numbers of the machine, the state and the setup. `digest` identifies the run;
-    `content` changes when it is resumed."""
+    """Returns a run's row, without the numbers of machine, state and setup. `digest` identifies the
+    run; `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [

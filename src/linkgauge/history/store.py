@@ -1,4 +1,4 @@
-"""Opens the history. Database errors become messages of one line."""
+"""Opens the history. Errors of the database become messages of one line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StoreError(LinkgaugeError):
 
 
 class Store:
-    """An open history. The methods `reading` and `writing` begin transactions."""
+    """An open history. Its methods `reading` and `writing` begin transactions."""
 
     def __init__(self, engine: Engine, url: URL, read_only: Path | None = None) -> None:
         self._read_only = read_only
@@ -71,8 +71,8 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """With `alone`, no other writer works. Raises StoreError if the history can only be
-        read."""
+        """Begins a transaction. With `alone`, there are no other writers. Raises StoreError if the
+        history is read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -92,7 +92,7 @@ class Store:
 
 
 def is_there(url: URL) -> bool:
-    """Whether the history exists. A server is not contacted, and counts as existing."""
+    """Whether the history exists. A server is not contacted: its history counts as existing."""
     if not url.drivername.startswith("sqlite"):
         return True
     try:
@@ -103,9 +103,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Creates the tables of an empty history. Raises InputError if a later version wrote it, or if
-    it is missing and `must_exist`; MissingPackage without PostgreSQL's driver; and StoreError if
-    opening fails."""
+    """Opens the history, and creates its tables if it is empty. Raises InputError if a later
+    version wrote it, or if it is missing and `must_exist`; MissingPackage without PostgreSQL's
+    driver; and StoreError if opening fails."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -151,13 +151,14 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """SQLite writes a journal beside the file, so the folder has to be writable, too."""
+    """Returns the file or its folder, if not writable: SQLite writes a journal beside the file."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 
 
 def _of_unwritable(path: Path) -> Engine:
-    """Without a write-ahead log, SQLite needs no locks (sqlite.org/uri.html)."""
+    """Opens a file that cannot be written. If it has no write-ahead log, SQLite needs no locks for
+    it (sqlite.org/uri.html)."""
     log = path.with_name(f"{path.name}-wal")
     is_whole = not log.exists() or not log.stat().st_size
     query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if is_whole else {})
@@ -195,7 +196,7 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """SQLite's write-ahead log works only within one machine (sqlite.org/wal.html)."""
+    """Whether the file is on a network file system: there, no WAL works (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -211,7 +212,7 @@ def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
 
 @contextmanager
 def problems(url: URL) -> Iterator[None]:
-    """Turns errors of the database or files into StoreError, one line without secrets."""
+    """Turns errors of the database and of files into StoreError: one line without secrets."""
     try:
         yield
     except LinkgaugeError:
@@ -239,7 +240,7 @@ def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_in(
     connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
 ) -> Iterator[Any]:
-    """Yields matching rows, also for more values than one statement accepts."""
+    """Yields rows whose `column` is in `values`, even if these are too many for one statement."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some))).all()
 
@@ -250,7 +251,7 @@ def columns_of(connection: Connection, table: Table) -> set[str]:
 
 
 def add_columns(connection: Connection, table: Table) -> None:
-    """Adds the columns that a table lacks in the database, because an earlier version made it."""
+    """Adds the columns that an earlier version's table in the database lacks."""
     there, dialect = columns_of(connection, table), connection.dialect
     form = "ADD COLUMN IF NOT EXISTS" if dialect.name == "postgresql" else "ADD COLUMN"
     for column in table.columns:

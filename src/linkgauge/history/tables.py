@@ -1,7 +1,7 @@
 """The tables of the history. If they change, `VERSION` changes, and store.py must convert earlier
-ones; a new field of a figure is only a nullable column. Rows that runs share are stored once, and
-found by their digest. The key of a figure begins with the cell, so that a cell's figures are read
-quickly. Reading a damaged value raises ValidationError."""
+ones; a new field of a figure is only a nullable column. Rows that several runs share are stored
+once, and found by their digest. A figure's key begins with the cell, so that a cell's figures are
+read quickly. Reading a damaged value raises ValidationError."""
 
 from __future__ import annotations
 

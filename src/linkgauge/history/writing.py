@@ -1,4 +1,4 @@
-"""Adds runs to the history, accepts the level of a run, and removes runs."""
+"""Adds runs to the history, accepts the level of a run's figures, and removes runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Added = Literal["added", "renewed", "known"]
 
 
 def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None = None) -> Added:
-    """Adds a judged run with all of its figures. Raises StoreError, and then adds nothing."""
+    """Adds a judged run with all its figures. If it raises StoreError, nothing is added."""
     own = run_row(run, None if folder is None else str(folder.absolute()), verdict)
     with store.writing() as connection:
         there = connection.execute(
@@ -118,7 +118,8 @@ def _add_figures(connection: Connection, run_id: int, table: Row, found: Iterabl
 
 
 def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
-    """Adds missing rows in the order of digests, so that two writers never wait for each other."""
+    """Returns the rows' numbers by digest. Adds missing rows in the order of digests, so that two
+    writers never wait for each other."""
     wanted = {row["digest"]: row for row in rows}
     known = _known(connection, table, list(wanted))
     missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
@@ -145,8 +146,8 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def accept(store: Store, run: PastRun, moment: int) -> None:
-    """Accepts a level at a moment in microseconds since 1970: later runs of its machine and setup
-    are compared with this one and later ones only. Raises StoreError."""
+    """Accepts the level of a run's figures: later runs of its machine and setup are compared only
+    with this run and later ones. `moment` is in microseconds since 1970. Raises StoreError."""
     with store.writing() as connection:
         add_columns(connection, runs)
         setup = select(setups.c.id).where(setups.c.digest == run.setup).scalar_subquery()
@@ -159,7 +160,7 @@ def accept(store: Store, run: PastRun, moment: int) -> None:
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
-    """Removes runs, and content that no other run uses. Raises StoreError."""
+    """Removes runs, and rows that no other run uses. Raises StoreError."""
     with store.writing(alone=True) as connection:
         for some in in_parts(numbers):
             for table, column in (

@@ -25,7 +25,7 @@ _XGMI = 11
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
-    """A GPU in AMD's compute driver. `memory_bus` is in bits, `memory_clock` the highest in Hz."""
+    """A GPU in AMD's compute driver. `memory_bus` is in bits, `memory_clock` the maximum in Hz."""
 
     number: int
     address: str
@@ -35,7 +35,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """Returns the GPUs that AMD's compute driver lists, by PCI address; empty without it."""
+    """Returns the GPUs in AMD's compute driver by PCI address; empty without that driver."""
     found = (_node(root, name) for name in sorted(root.names(NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -43,8 +43,8 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """Returns a GPU's XGMI links, with rates of one direction. The driver combines those to one
-    GPU. A GPU that is not in `peers` is named by its PCI address."""
+    """Returns a GPU's XGMI links, with rates of one direction. The driver joins all links to the
+    same GPU into one. A GPU that is not in `peers` is named by its PCI address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -124,7 +124,7 @@ _THROTTLERS = {
 
 
 def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
-    """Returns a `gpu_metrics` table's values; all null without one, or for an unknown version."""
+    """Returns a `gpu_metrics` table's values; all null without it or if its version is unknown."""
     version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
     if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)
@@ -227,7 +227,7 @@ def sense(root: Root, memory: str, address: str) -> Telemetry:
 
 
 def _slot_link(root: Root, address: str) -> PciLink:
-    """Returns the link of the topmost AMD bridge above the GPU, or else of the GPU itself."""
+    """Returns the link of the topmost AMD bridge above the GPU, or of the GPU if there is none."""
     line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
     slot = [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
     speed, width, max_speed, max_width = (
@@ -259,7 +259,7 @@ for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Returns bytes/s: transfers per cycle × clock × width ÷ 8."""
+    """Returns the memory's peak in bytes/s: transfers per cycle × clock × width ÷ 8."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 
@@ -280,7 +280,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Lists the facts that could not be read in `unknown`."""
+    """Adds the facts that could not be read to `unknown`."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

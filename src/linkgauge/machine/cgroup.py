@@ -15,7 +15,8 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields `(stem, limit, usage)`, innermost group first; stem + limit is a file's path."""
+    """Yields `(stem, limit, usage)` for each memory group of this process, innermost first. The
+    paths of its files are stem + limit and stem + usage."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -45,7 +46,7 @@ def _chain(group: str) -> tuple[str, ...]:
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the smallest limit in bytes (None without one), and whether it could be read."""
+    """Returns the smallest memory limit in bytes, or None, and whether it could be read."""
     read = (root.number(stem + limit) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
@@ -53,7 +54,7 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """Returns the CPUs (`Cpus`) or NUMA nodes (`Mems`) for this process; None if unknown."""
+    """Returns the CPUs (`Cpus`) or NUMA nodes (`Mems`) allowed to this process; None if unknown."""
     status = root.text("proc/self/status") or ""
     if found := labelled(status, f"{resource}_allowed_list"):
         return parse_cpu_list(found) or None

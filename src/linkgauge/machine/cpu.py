@@ -68,7 +68,7 @@ def microcode(cpuinfo: str) -> str | None:
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Returns numbers of sockets, of cores, and of threads on a core; None if unknown."""
+    """Returns the numbers of sockets, of cores, and of threads per core; None if unknown."""
     packages: set[tuple[int | None, tuple[int, ...]]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -151,7 +151,7 @@ _CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
 
 
 def cpu_code(cpuinfo: str) -> str | None:
-    """Returns a family such as `GenuineIntel 6 143`, or `0x41 0xd40` of Arm; None for others."""
+    """Returns a code such as `GenuineIntel 6 143`, or `0x41 0xd40` of Arm; None for others."""
     for fields in _CODES:
         found = [labelled(cpuinfo, field) for field in fields]
         if all(found):
@@ -205,7 +205,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Returns the bytes of the last-level caches; a cache that CPUs share counts once."""
+    """Returns the bytes of these CPUs' last-level caches in all. A shared cache counts once."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -219,7 +219,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of caches, innermost first. Offline CPUs do not count in `shared_by`."""
+    """Returns the kinds of caches, innermost first. `shared_by` counts only these `cpus`."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

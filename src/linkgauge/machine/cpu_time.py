@@ -1,4 +1,4 @@
-"""Reads CPU times since boot. Time is stolen while the hypervisor runs something else."""
+"""Reads CPU times since boot. Time counts as stolen while the hypervisor runs something else."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ times of children that have ended."""
 
 
 class CpuTime(NamedTuple):
-    """CPU seconds, summed over all CPUs."""
+    """CPU seconds since boot, summed over all CPUs."""
 
     busy: float
     stolen: float
 
 
 class ProcessTime(NamedTuple):
-    """CPU seconds of a process; `ended` is that of its children that have ended."""
+    """CPU seconds of a process. `ended` is the CPU seconds of its children that have ended."""
 
     name: str
     parent: int
@@ -55,7 +55,7 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns None if there is no such process, or if this process may not see it."""
+    """Returns a process's CPU time, or None if it does not exist or is hidden from this one."""
     text = root.text(f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -73,7 +73,7 @@ def _numbers(words: Iterable[str]) -> list[int]:
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Returns the seconds of a process and its children, and of grandchildren that ended."""
+    """Returns the CPU seconds of a process, its children, and grandchildren that ended."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
@@ -106,8 +106,8 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """Returns stolen seconds since boot, by ticks of mostly 10 ms; None if a CPU is not
-    reported."""
+    """Returns these CPUs' stolen seconds since boot, by ticks of mostly 10 ms. Returns None if the
+    kernel does not report one of the CPUs."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(root.text("proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

@@ -42,7 +42,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Returns the total and free huge pages by page size in bytes."""
+    """Returns the numbers of huge pages, total and free, by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -63,8 +63,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns bytes/s, or why the rate is unknown: channels × data bits ÷ 8 × transfers/s. DIMMs
-    may share a channel, so channels are counted: by the EDAC driver or the slots' names."""
+    """Returns the memory's peak rate in bytes/s, or why it is unknown: channels × data bits ÷ 8 ×
+    transfers/s. DIMMs may share a channel: the EDAC driver or the slots' names show channels."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -72,7 +72,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns bytes/s, or why the rate is unknown; channels run at their slowest DIMM."""
+    """Returns the peak rate of `channels` channels in bytes/s, or why it is unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -115,8 +115,8 @@ def edac_channels(root: Root) -> int | None:
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     """Counts the channels with memory by slots' names such as `P0 CHANNEL A` or `DIMM_B1`; None if
-    these do not show them. If there are no more letters than sockets, letters name sockets (Dell).
-    Then each DIMM has its own channel only if a socket's DIMMs are one kit."""
+    the names do not show them. If they have no more letters than sockets, a letter names a socket
+    (Dell). Then each DIMM has its own channel only if each socket's DIMMs are one kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -216,7 +216,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """`extended` is the longer field for high rates. Returns transfers/s."""
+    """Returns transfers/s. `extended` is the longer field for high rates."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -1,4 +1,4 @@
-"""Describes what is around this process: hypervisor, container, IOMMU, and needed variables."""
+"""Describes what is around this process: hypervisor, container, IOMMU, and required variables."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """Returns the hypervisor, and whether this is certain. A CPU flag shows one on x86, the
-    firmware or device tree on others. Xen's dom0 and bare metal in a cloud are no guests."""
+    """Returns the hypervisor, and whether this is certain. On x86 a CPU flag shows it; elsewhere
+    the firmware or device tree does. Xen's dom0 and bare metal in a cloud are no guests."""
     if "control_d" in (root.text("proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = root.text("proc/cpuinfo") or ""
@@ -90,7 +90,7 @@ def firmware(root: Root) -> str | None:
 
 
 def container(root: Root) -> str | None:
-    """Returns the kind of container around this process; `overlay root` if it is unknown."""
+    """Returns the kind of container around this process, or None; `overlay root` if unknown."""
     if root.text("run/.containerenv") is not None:
         return "Podman"
     environment = (root.text("proc/1/environ") or "").split("\0")
@@ -109,8 +109,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns what the IOMMU does, or why this is unknown. One group that translates is enough.
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
+    """Returns what the IOMMU does, or why this is unknown. It translates if it does so for one
+    group. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
@@ -135,8 +135,8 @@ _NVIDIA_VERSION = "proc/driver/nvidia/version"
 
 
 def gpudirect(root: Root) -> str | None:
-    """Returns the module by which adapters reach NVIDIA GPUs' memory, or `DMA-BUF`; `none` if the
-    driver has neither, None without the driver."""
+    """Returns the module by which adapters access NVIDIA GPUs' memory, or `DMA-BUF`; `none` if the
+    driver has neither; None without the driver."""
     module = next((one for one in _PEER_MODULES if root.names(f"sys/module/{one}")), None)
     version = root.text(_NVIDIA_VERSION)
     if module is not None or version is None:
@@ -153,8 +153,8 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """A variable that devices (all of the vendor, if none is named) need. `because` says what
-    happens without it, and `source` who says so."""
+    """A variable that `devices` of a vendor need (all of the vendor's, if empty). `because` says
+    what happens without the variable, and `source` where that is stated."""
 
     variable: str
     value: str
@@ -202,7 +202,7 @@ def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the needed variables of a device that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`."""
+    """Returns a device's needed variables that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"

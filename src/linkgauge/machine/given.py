@@ -23,8 +23,8 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file that should start with `begins`; of others, only the first bytes. Raises
-    OSError, and InputError for more than `most` bytes or a pipe without a writer."""
+    """Reads a file that should start with `begins`; if it does not, only its first bytes. Raises
+    OSError, and InputError for more than `most` bytes or for a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -56,8 +56,8 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Raises UnicodeEncodeError for half of a surrogate pair, RecursionError for a document that
-    contains itself, and TypeError for a key that is no text."""
+    """Returns the tree. Raises UnicodeEncodeError for half of a surrogate pair, RecursionError for
+    a document that contains itself, and TypeError for a key that is no text."""
     msgspec.json.encode(tree)
     return tree
 
@@ -78,7 +78,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads a YAML list below the plural of `what`. Raises InputError, which names the line."""
+    """Reads a YAML list below the plural of `what`. Raises InputError with the line at fault."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -88,7 +88,7 @@ def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
 
 
 def entries_of(text: str, name: str, what: str, fields: Sequence[str]) -> list[Entry]:
-    """`name` is for messages. Raises InputError as `entries_in` does."""
+    """Reads entries from a text, like `entries_in`. `name` names the text in messages."""
     import yaml  # takes long to load
 
     try:

@@ -1,4 +1,4 @@
-"""Reads and writes hardware.yml, which people keep with results. They state in it what the machine
+"""Reads and writes hardware.yml, which people keep with results. In it they state what the machine
 does not report, such as the revision of a chip."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """Returns the machine's values by the keys of hardware.yml; null ones may be stated."""
+    """Returns the machine's values by the keys of hardware.yml; null if not reported."""
     host, rate = machine.host, machine.known.host.memory_rate
     return {
         "host": host.hostname or None,
@@ -76,7 +76,7 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the file's texts. Raises InputError if it cannot be read or has another form."""
+    """Returns the values in the file. Raises InputError if it is unreadable or not as expected."""
     import yaml  # 10 ms, and every session imports this module
 
     from .given import MOST_YAML, encodable, read_given, yaml_problem
@@ -100,8 +100,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Adds stated values. If the machine reports no rate of DIMMs, a stated one becomes a fact;
-    InputError is raised unless it is like `307.2 GB/s`."""
+    """Adds values that the user stated. A stated `dimms` becomes the memory rate if the machine
+    reports none. Raises InputError if it is not like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

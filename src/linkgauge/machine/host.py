@@ -18,9 +18,9 @@ _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def read_host(root: Root = ROOT) -> Host:
-    """Reads the host. Here, only the CPUs that this process may use count; of a captured machine,
-    all online CPUs do, and limits are null. Memory is the sum over NUMA nodes, because the kernel's
-    total may include a GPU's memory."""
+    """Reads the host. On this machine, only CPUs that this process may use count. On a captured
+    one, all online CPUs count, and limits are null. Memory is the sum over NUMA nodes, because the
+    kernel's total may include a GPU's memory."""
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -46,7 +46,7 @@ def read_host(root: Root = ROOT) -> Host:
 
 
 def unread(host: Host) -> tuple[Gap, ...]:
-    """Returns the facts about the host that are missing, with the reasons."""
+    """Returns the host's missing facts, with the reasons."""
     unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
     reasons = {
         "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
@@ -67,7 +67,7 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """Returns the processor's name, or else the names of Arm's cores or of the board."""
+    """Returns the processor's name, or else that of Arm's cores or of the board."""
     cpuinfo = root.text("proc/cpuinfo") or ""
     keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
     named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)
@@ -78,7 +78,7 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """Returns the bytes that control groups leave to this process; None without a limit."""
+    """Returns the bytes that control groups still leave to this process; None without a limit."""
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
@@ -94,7 +94,7 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """`prefix` is `total_` in version 1, to include the groups below."""
+    """Returns sizes of file cache. In version 1, `prefix` `total_` includes the groups below."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

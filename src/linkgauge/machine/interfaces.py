@@ -1,5 +1,5 @@
-"""Reads the interfaces in the order of `ip link`, then RDMA devices without one (InfiniBand without
-IP). Their places in the list are N in the engine `nic:N`."""
+"""Reads network interfaces in the order of `ip link`, then RDMA devices without an interface
+(InfiniBand without IP). The N in the engine `nic:N` is the place in this list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """IPv4 addresses are read only on this machine, not on a captured one."""
+    """Returns the interfaces. IPv4 addresses are read on this machine, not of a captured one."""
     names = root.names(INTERFACES)
     order = {name: root.number(f"{INTERFACES}/{name}/ifindex") or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -55,7 +55,8 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Adds the steps in the PCI tree up to the common bridge and down again; null without one."""
+    """Sets the steps in the PCI tree from the device to each interface: up to the bridge above
+    both, and down again; null without such a bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics

@@ -30,8 +30,8 @@ _BRIDGE = 0x06
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """`level` is 0 (emergency) to 7 (debug), `number` counts since boot, `seconds` is the kernel's
-    clock, and `properties` name the device (SUBSYSTEM, DEVICE)."""
+    """A log record. `level` is 0 (emergency) to 7 (debug), `number` counts since boot, `seconds` is
+    by the kernel's clock, and `properties` name the device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -45,7 +45,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """Returns None if the bytes are no record."""
+    """Parses a record of /dev/kmsg. Returns None if the bytes are no record."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -61,7 +61,7 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""The kernel writes `\xNN` for a backslash and for all but printable ASCII."""
+    r"""Decodes `\xNN`, which the kernel writes for a backslash and all but printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
@@ -119,8 +119,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """`seconds` is since the run's start. Returns None for a record of no known kind that concerns
-    no device in `interest`."""
+    """Returns the line of a record, `seconds` after the run's start. Returns None if the record is
+    of no known kind and concerns no device in `interest`."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -180,7 +180,7 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 class Follower:
     """Reads new messages that concern the machine. `source` returns the next record, or is the
-    reason why there is no log. `since` is the run's time in seconds when this object is made."""
+    reason why there is no log. `since` is how many seconds ago the run began."""
 
     def __init__(
         self,
@@ -200,8 +200,8 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """Returns the lines since the last call, or None. The first call always returns a log, with
-        the reason if it cannot be read."""
+        """Returns the lines since the last call, or None without any. The first call always returns
+        a log, with the reason if the kernel's log cannot be read."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
@@ -250,7 +250,7 @@ def _read(source: Source) -> tuple[list[LogRecord], bool]:
 
 @contextmanager
 def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterator[Follower | None]:
-    """Yields None for a simulated machine, which has no kernel."""
+    """Follows the log during this block. Yields None for a simulated machine: it has no kernel."""
     if machine.simulated is not None:
         yield None
         return

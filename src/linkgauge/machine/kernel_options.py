@@ -17,7 +17,7 @@ _LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 
 
 def command_line(content: bytes) -> bytes:
-    """Removes users' names in addresses, and secrets, also in `systemd.setenv=API_TOKEN=x`."""
+    """Removes secrets, as in `systemd.setenv=API_TOKEN=x`, and users' names in addresses."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")

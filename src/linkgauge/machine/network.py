@@ -19,14 +19,14 @@ controllers support RoCE; for other vendors this is not certain."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """Returns an adapter for each port. Several are named as in UCX: `mlx5_0:1`."""
+    """Returns an adapter for each port. If a device has several, they are named as `mlx5_0:1`."""
     return tuple(
         adapter for name in sorted(root.names(ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether class and vendor, known without a driver, are of InfiniBand or RoCE."""
+    """Whether PCI class and vendor, known without a driver, are those of InfiniBand or RoCE."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 
@@ -37,7 +37,7 @@ def has_class(root: Root) -> bool:
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
-    """Returns the RDMA adapters among the PCI functions; their names are PCI addresses."""
+    """Returns the RDMA adapters among the PCI functions. Their names are their PCI addresses."""
     why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(

@@ -1,4 +1,4 @@
-"""Reads what the kernel and adapters count of a network."""
+"""Reads the network counters of the kernel and of adapters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CounterReader:
         self._folders: Mapping[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self) -> tuple[NetworkCounters, ...]:
-        """Returns the readable counters of interfaces, of their RDMA ports, and of the host's
+        """Returns the readable counters of interfaces, of RDMA ports and of the host's
         protocols."""
         return tuple(one for one in self._each() if one.values)
 
@@ -54,7 +54,7 @@ class CounterReader:
 
 
 def interface_counters(root: Root, name: str) -> dict[str, int]:
-    """Returns an interface's statistics, and how often its carrier came and went."""
+    """Returns an interface's statistics, and how often its link came up and went down."""
     folder = f"{INTERFACES}/{name}"
     found = dict(_numbers(root, f"{folder}/statistics"))
     carrier = ((one, root.number(f"{folder}/{one}")) for one in _CARRIER)
@@ -62,7 +62,7 @@ def interface_counters(root: Root, name: str) -> dict[str, int]:
 
 
 def rdma_counters(root: Root, device: str, port: str) -> dict[str, int]:
-    """Returns a port's and its device's counters. Some drivers write `N/A` for missing ones."""
+    """Returns the counters of a port and its device, without those that a driver sets to `N/A`."""
     folder = f"{ADAPTERS}/{device}"
     places = (f"{folder}/hw_counters", *(f"{folder}/ports/{port}/{of}" for of in (
         "counters", "hw_counters",

@@ -23,9 +23,9 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the known kinds of memory by node. A node with CPUs has DRAM, unless all chips are
-    HBM or a memory-side cache hides the kind; another has the kind of its DAX device. Memory that
-    the firmware reserved is HBM if it is much faster. Memory in a device tree is DRAM."""
+    """Returns the known kinds of memory by node. A node with CPUs has DRAM, or HBM if all chips are
+    HBM; behind a memory-side cache, the kind is unknown. Another node has that of its DAX device.
+    Memory that the firmware reserved is HBM if much faster. In a device tree, memory is DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -47,7 +47,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Source: Documentation/devicetree/bindings/numa.txt."""
+    """Returns nodes with memory (Documentation/devicetree/bindings/numa.txt)."""
     tree = "proc/device-tree"
     names = (name for name in root.names(tree) if name.startswith("memory@"))
     ids = (root.content(f"{tree}/{name}/numa-node-id") for name in names)
@@ -65,14 +65,14 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Memory that the firmware reserved may be of any kind: None."""
+    """Returns a DAX device's kind of memory, or None if the firmware reserved the memory."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """Returns the read bandwidth for the nearest CPUs or devices in MB/s (HMAT)."""
+    """Returns the node's read bandwidth for the nearest CPUs or devices in MB/s (HMAT)."""
     access = f"{NODES}/node{index}"
     rates = (
         root.number(f"{access}/{kind}/initiators/read_bandwidth") for kind in ("access1", "access0")
@@ -86,10 +86,10 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the nodes with memory, without those of GPUs, with the CPUs in `allowed`. None has
-    more available bytes than `memory_available`. Node 0 has everything in a kernel without NUMA. A
-    single node gets all CPUs and memory, unless CPUs are on a node without memory, or memory is a
-    GPU's."""
+    """Returns the nodes with memory, except GPUs', and their CPUs that are in `allowed`. No node
+    has more available bytes than `memory_available`. Without NUMA in the kernel, node 0 has
+    everything. A single node gets all CPUs and memory, unless a node without memory has CPUs, or a
+    node is a GPU's."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -129,7 +129,7 @@ def node_cpus(root: Root, index: int) -> tuple[int, ...]:
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Returns each node's distances to `listed`, in that order; empty if one is unreadable."""
+    """Returns each node's distances to the nodes `listed`, in order; empty if one is unreadable."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}
@@ -161,5 +161,5 @@ def _read_node(
 
 
 def near_node(root: Root, address: str) -> int:
-    """Returns 0 if the kernel does not know the node."""
+    """Returns a PCI device's NUMA node, or 0 if the kernel does not know it."""
     return root.node(f"{PCI}/{address}") or 0

@@ -11,7 +11,8 @@ from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """`names` maps common package names to the manager's own; `driver` installs NVIDIA's driver."""
+    """A package manager. `names` maps common package names to its own, and `driver` has the
+    commands that install NVIDIA's driver."""
 
     install: str
     refresh: str = ""
@@ -42,7 +43,7 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """Returns that of the distribution, or of one it derives from (os-release); None if unknown."""
+    """Returns the package manager of this distribution or of its parent (os-release), or None."""
     release = root.text("etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

@@ -46,7 +46,7 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """Returns the PCI functions by address, and what could not be read."""
+    """Returns the PCI functions, ordered by address, and gaps: facts that could not be read."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
@@ -61,7 +61,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """Does as `read_pci`, but without names, which take long to read."""
+    """Returns the same as `read_pci`, but without names, which take long to read."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
@@ -114,7 +114,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Bridges are nested folders: sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
+    """Returns a function and its bridges: sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):
@@ -133,7 +133,7 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """Returns the addresses from the topmost bridge down; empty if the path does not show them."""
+    """Returns the addresses from the topmost bridge down to the function; empty if not shown."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -214,7 +214,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """If the function sleeps, so does the link: only its capabilities are known."""
+        """Returns the link. If the function sleeps, the link does: its speed and width are null."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -283,7 +283,7 @@ def _short(text: str) -> str:
 
 
 def gigatransfers(text: str) -> float | None:
-    """Returns the GT/s in a text such as `8.0 GT/s PCIe`; None for `Unknown`."""
+    """Returns the GT/s in a text such as `8.0 GT/s PCIe`; None for another text."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 

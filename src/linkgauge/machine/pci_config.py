@@ -40,9 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """`why` is the reason for null fields, and `why_extended` that for `acs` and `aer`; without it,
-    a null `acs` or a false `aer` means that the function lacks the capability. A `silent` function
-    does not answer: all its bytes are 0xFF."""
+    """A PCI function as its configuration space shows it. `why` is the reason for null fields,
+    `why_extended` that for `acs` and `aer`. Without `why_extended`, a null `acs` or a false `aer`
+    means that the capability is missing. A `silent` function reads as 0xFF in all bytes."""
 
     address: str = ""
     aer: bool | None = None
@@ -51,7 +51,7 @@ class Config(PciFunction, frozen=True, kw_only=True):
 
 
 def decode(content: bytes | None) -> Config:
-    """Decodes the sysfs file `config` of 64 bytes (without root), 256, or 4096 (extended)."""
+    """Decodes the sysfs file `config`. It has 64 bytes (without root), 256, or 4096 (extended)."""
     if not content:
         return _nothing("config space is not readable")
     if not content[:_HEADER].strip(b"\xff"):
@@ -80,7 +80,7 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Returns the place of the Device Serial Number (7.9.3), at most 8 bytes; None without one."""
+    """Returns the position of the Device Serial Number (7.9.3), at most 8 bytes, or None."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -94,7 +94,7 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Little-endian words; None beyond the end."""
+    """Reads little-endian words of configuration space; None beyond its end."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -155,14 +155,14 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Packet sizes, link speed and width of virtual functions are all 0 (9.3.5.4, 9.3.5.8)."""
+    """Whether packet sizes, link speed and width are 0: a virtual function (9.3.5.4, 9.3.5.8)."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """With a `second` set of registers, as from version 2 of the capability on."""
+    """Reads the link; `second` registers exist from version 2 of the capability on."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -192,13 +192,13 @@ def _width(register: int) -> int | None:
 
 
 def _size(register: int) -> int | None:
-    """Returns bytes: the code 0 means 128, and 5 means 4096."""
+    """Returns a packet size in bytes: the code 0 means 128, and 5 means 4096."""
     code = register & 7
     return 128 << code if code <= 5 else None
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """The third value is why the ACS redirections, or whether there is AER, is unknown."""
+    """Returns the ACS redirections, whether there is AER, and why one of these is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -238,15 +238,15 @@ PLACES = (
 
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
-    """Returns names such as `NVIDIA Corporation GH100 [H200 SXM 141GB]`. An unknown device has its
-    number, as in lspci. None if the system has no database of names."""
+    """Returns names such as `NVIDIA Corporation GH100 [H200 SXM 141GB]` by vendor and device. An
+    unknown device has its number, as in lspci. Returns None without a database of names."""
     texts = (root.text(place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Devices of unknown vendors get no name."""
+    """Finds names in the database's text. Devices of unknown vendors get none."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

@@ -15,7 +15,7 @@ def new_private(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Creates missing parents, too. Raises OSError."""
+    """Creates the folder and missing parents. Raises OSError."""
     if path.is_dir():
         return
     private_folder(path.parent)

@@ -87,7 +87,7 @@ def _command_line(root: Root) -> str | None:
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Returns fields with the reason to report if one is empty."""
+    """Returns facts by name, each with the reason to report if it is missing."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -142,7 +142,7 @@ def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads all below `root`. Only vendors' libraries report this machine's accelerators."""
+    """Reads all below `root`. Accelerators of this machine are missing: libraries report them."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

@@ -27,7 +27,7 @@ def plugins_last() -> None:
 
 
 def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yields the file of entry points, and its text, of each plug-in in a folder."""
+    """Yields the file of entry points, and its text, for each plug-in in a folder."""
     with suppress(OSError):
         for file in folder.glob("*-info/entry_points.txt"):
             if f"[{GROUP}]" in (text := text_of(file)):
@@ -35,7 +35,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields modules that would hide another package's; `about` is the plug-in's metadata."""
+    """Yields a plug-in's modules that would hide another package's; `about` is its metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):
@@ -45,7 +45,7 @@ def hiding(about: Path) -> Iterator[Path]:
 
 
 def text_of(file: Path) -> str:
-    """Returns a file's text, empty if it cannot be read. Bytes that are no UTF-8 are replaced."""
+    """Returns a file's text, or no text if it is unreadable. Replaces bytes that are not UTF-8."""
     with suppress(OSError):
         return file.read_text("utf-8", "replace")
     return ""

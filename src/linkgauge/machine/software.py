@@ -44,7 +44,7 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`srcversion` is the checksum of sources, which may differ if versions are equal."""
+    """A kernel module. Modules of equal version may differ in `srcversion`, a source checksum."""
 
     version: Version | None = None
     srcversion: Digest | None = None
@@ -61,7 +61,8 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Both sets of CPUs are in the kernel's list format; the kernel chose `effective` ones."""
+    """An interrupt of a device. Its CPUs are in the kernel's list format: those `allowed`, and the
+    `effective` ones, which the kernel chose among them."""
 
     number: int
     kind: Word
@@ -70,7 +71,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Libraries are the system's, not Python packages'. Interrupts are by PCI address."""
+    """Versions of modules and of the system's libraries (not Python packages), and interrupts by
+    PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -88,7 +90,7 @@ def read_software(root: Root = ROOT) -> Software:
 
 
 def installed_packages() -> dict[str, str]:
-    """Returns the versions of the installed Python packages that serve to measure."""
+    """Returns the versions of installed Python packages that linkgauge measures with."""
     found = {
         re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
         for one in distributions()
@@ -100,7 +102,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """Returns the interfaces of real devices; not bridges, tunnels and those of containers."""
+    """Returns the interfaces of real devices, without bridges, tunnels and those of containers."""
     names = sorted(root.names(INTERFACES))
     return tuple(name for name in names if root.resolve(f"{INTERFACES}/{name}/device"))
 
@@ -115,8 +117,8 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """A folder VERSION/KERNEL/ARCHITECTURE/module is a build; a link `kernel-KERNEL-ARCHITECTURE`
-    next to VERSION points to the installed one."""
+    """Yields DKMS's modules. A folder VERSION/KERNEL/ARCHITECTURE/module is a build; a link
+    `kernel-KERNEL-ARCHITECTURE` next to VERSION points to the installed build."""
     for module in sorted(root.names(DKMS)):
         folder = f"{DKMS}/{module}"
         names = sorted(root.names(folder))

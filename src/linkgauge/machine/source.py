@@ -11,7 +11,7 @@ _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def commit(package: Path) -> str | None:
-    """Returns the checkout's commit, None for a wheel. Does not see uncommitted changes."""
+    """Returns the checkout's commit; None for a wheel. Uncommitted changes do not show."""
     for folder in package.resolve().parents:
         if (folder / ".git").is_dir():
             return _head(Disk(folder / ".git"))

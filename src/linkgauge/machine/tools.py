@@ -43,7 +43,7 @@ _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command with its exit code or else the `problem`, and paths of its stdout and stderr."""
+    """A command, its exit code or else the `problem`, and the paths of its stdout and stderr."""
 
     command: ToolCommand
     exit: int | None = None
@@ -53,7 +53,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Returns COMMANDS, and ethtool's for up to 32 interfaces if it is installed."""
+    """Returns COMMANDS, and for up to 32 interfaces those of ethtool if it is installed."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
@@ -64,8 +64,8 @@ def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs each command for at most `seconds`. Returns results, and output by path. Missing tools
-    raise nothing, because most machines lack most tools."""
+    """Runs each command for at most `seconds`. Returns the results, and the output by path. A
+    missing tool raises no error, because most machines lack most tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 

@@ -1,4 +1,4 @@
-"""Reads files below a root. Links never leave it, as with chroot."""
+"""Reads files below a root. Symbolic links never lead outside it, as with chroot."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _MOST_CPUS = 1 << 16
 
 
 class Root(ABC):
-    """A machine's files, in a folder or in memory. Paths may begin with a slash."""
+    """A machine's files, on disk or in memory. Paths may begin with a slash."""
 
     @abstractmethod
     def content(self, path: str) -> bytes | None:
-        """Returns None if the file cannot be read."""
+        """Returns the file's bytes, or None if it cannot be read."""
 
     @abstractmethod
     def listed(self, folder: str) -> list[str] | None:
-        """Returns None if the folder cannot be read."""
+        """Returns the names in a folder, or None if it cannot be read."""
 
     @abstractmethod
     def link_target(self, path: str) -> str | None:
-        """Returns the target as written, or None if there is no link."""
+        """Returns a link's target as written, or None if there is no link."""
 
     @abstractmethod
     def exists(self, real: str) -> bool:
-        """Whether there is a file, a folder or a link with this path, which has no links above."""
+        """Whether a file, a folder or a link has this path. There must be no link above it."""
 
     @abstractmethod
     def is_folder(self, path: str) -> bool: ...
@@ -56,12 +56,12 @@ class Root(ABC):
         return number(self.text(path))
 
     def node(self, folder: str) -> int | None:
-        """Returns the device's NUMA node, None if the kernel does not know it."""
+        """Returns the NUMA node of a device, or None if the kernel does not know it."""
         node = self.number(f"{folder}/numa_node")
         return None if node is None or node < 0 else node
 
     def cpu_list(self, *places: str) -> tuple[int, ...]:
-        """Returns the CPUs, or NUMA nodes, in the first of these files that lists any."""
+        """Returns the CPUs (or NUMA nodes) in the first of these files that lists any."""
         found = (parse_cpu_list(self.text(place) or "") for place in places)
         return next(filter(None, found), ())
 
@@ -84,7 +84,7 @@ class Root(ABC):
         return tuple(sorted(int(match[1]) for match in found if match))
 
     def link_name(self, path: str) -> str | None:
-        """Returns the last name of a link's target. The folder of `path` must not contain links."""
+        """Returns the last name of a link's target. No folder in `path` may be a link."""
         target = self.link_target(path.lstrip("/"))
         if target is None:
             return None
@@ -93,12 +93,12 @@ class Root(ABC):
         return name.encode(errors="surrogateescape").decode(errors="replace")
 
     def resolve(self, path: str) -> str | None:
-        """Returns the path behind all links without a leading slash, None if it does not exist."""
+        """Returns the path behind all links, without leading slash; None if it does not exist."""
         real = self.followed(path)
         return real if real is not None and self.exists(real) else None
 
     def followed(self, path: str) -> str | None:
-        """As `resolve`, also for a missing path. None if links form a loop."""
+        """Returns the path behind all links, even if nothing is there; None if links loop."""
         here: list[str] = []
         ahead = path.split("/")[::-1]
         links = 0
@@ -235,7 +235,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in a mask of the kernel (`0000,00000011`): 32 a part, highest first."""
+    """Returns the CPUs in a kernel's mask (`0000,00000011`): 32 CPUs a part, highest first."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()

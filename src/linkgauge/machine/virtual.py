@@ -1,4 +1,4 @@
-"""Reads the facts that are compared with the definition of a virtual machine."""
+"""Reads the facts that are compared with a virtual machine's definition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns the facts about a simulated machine from its inventory, because it has no files."""
+    """Returns these facts for a simulated machine, which has no files, from its inventory."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -89,7 +89,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields number, size and largest size of resizable regions, in bytes. Bit n of
+    """Yields number, size and largest size of resizable PCI regions, in bytes. Bit n of
     `resourceN_resize` stands for 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci)."""
     lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """They are those of systemd-detect-virt."""
+    """Yields the signs of a hypervisor that systemd-detect-virt looks for."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
@@ -124,7 +124,7 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the firmware's UUID, in a guest that of its definition. Only root can read it."""
+    """Returns the firmware's UUID; a guest has that of its definition. Only root can read it."""
     text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """A group without its own setting has that of the group above."""
+    """Returns a group's CPUs or nodes; without its own setting, those of the group above."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

@@ -1,1 +1,1 @@
-"""Keeps runs: `journal`, run.json (`stored`) and samples.bin (`packed`), which `runs` reads."""
+"""Stores runs in a journal (`journal`), in run.json (`stored`) and in samples.bin (`packed`)."""

@@ -1,4 +1,4 @@
-"""Measures some cells of a kept run again, with the settings of that run."""
+"""Measures some cells of an earlier run again, with the settings of that run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def measure_again(
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
-    """Measures these cells of the run at `path` (None: it is not kept) again, and keeps the new run
-    below `out`. `number` counts such runs, from 1. Raises a session's errors, and InputError if the
-    run is of another machine, of several ranks or under a profiler."""
+    """Measures these cells of `run` again, and stores the new run below `out`. `path` is where
+    `run` is stored, or None. `number` counts such new runs from 1. Raises a session's errors, and
+    InputError if `run` is from another machine, of several ranks or under a profiler."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:

@@ -30,7 +30,7 @@ class Fitting:
 
     def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Raises InputError if a repetition does not fit the plan or earlier repetitions, or if its
-        figures contradict its samples. `at` is in seconds since the run began."""
+        own counts disagree (`check_figures`). `at` is in seconds since the run began."""
         planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
@@ -49,7 +49,7 @@ class Fitting:
 
 
 def check_figures(cell: CellResult) -> None:
-    """Raises InputError if a cell's numbers of samples, parts and iterations disagree."""
+    """Raises InputError if a cell's counts of samples, parts and iterations disagree."""
     for problem in _disagreements(cell):
         raise InputError(problem)
 

@@ -19,8 +19,8 @@ NO_DEVICE = "cpu"
 
 
 def slug(text: str, otherwise: str) -> str:
-    """Returns a safe folder name of lower-case letters, digits, symbols beyond ASCII, dots and
-    dashes. Latin letters lose their accents. Returns `otherwise` if nothing is left."""
+    """Returns a safe folder name of lower-case letters, digits, non-ASCII symbols, dots and dashes.
+    Latin letters lose their accents. Returns `otherwise` if nothing is left."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).lower())
     plain = unicodedata.normalize("NFC", plain)
     name = "".join(char if _is_kept(char) else " " for char in plain)
@@ -46,8 +46,8 @@ def _is_kept(char: str) -> bool:
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """Returns a folder name: the model of the first measured device, `cpu` if none is measured or
-    only the CPU, and `simulated-NAME` for a simulated machine."""
+    """Returns the folder name for a run: the model of the first measured device, `cpu` if only host
+    memory or CPUs are measured, or `simulated-NAME` for a simulated machine."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     known = (device for devices in machine.devices.values() for device in devices)
@@ -57,7 +57,7 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
 
 
 def accelerator_of(machine: Machine) -> str:
-    """Returns the folder name for the machine's first accelerator, for which no plan is needed."""
+    """Returns the folder name for the machine's first accelerator, for callers without a plan."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = (device.model for device in machine.all_devices if not device.is_cpu)
@@ -65,7 +65,7 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """Returns the label. Raises InputError for one that new runs may not have."""
+    """Returns the label. Raises InputError if a new run must not have it."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
@@ -80,7 +80,7 @@ def label_name(label: str) -> str:
 
 
 def check_writable(out: Path) -> None:
-    """Raises InputError if this folder cannot be created, or cannot be written."""
+    """Raises InputError if this folder cannot be created or written to."""
     there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     probe = there / f".linkgauge-{os.getpid()}"
     try:
@@ -97,7 +97,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a folder with a new name, by the start time. Raises InputError if it cannot."""
+    """Creates a new folder, named by the start time. Raises InputError if it cannot."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:

@@ -1,9 +1,9 @@
 """The journal: the records of a run as JSON lines, each written before the next cell starts.
 
-The first line opens the run, with its plan and machine. Most others are repetitions of cells. The
-last line closes the run. The file is created with its first line, by rename. If it is cut off, it
-is read up to the last whole line, and the run resumes there. `assemble` builds the run from the
-records alone, so run.json always follows from the journal."""
+The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
+The last line closes the run. The file is created with its first line, by rename. If the file is cut
+off, its whole lines are read, and the run resumes there. `assemble` builds the run from the records
+alone, so run.json always follows from the journal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The first record: enough to resume the run. `options` are those in effect, as text."""
+    """The first record: enough to resume the run. `options` are the options in effect, as text."""
 
     schema: Literal["linkgauge.journal/1", "linkgauge.journal/2"] = "linkgauge.journal/2"
     id: OwnName
@@ -76,9 +76,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredRepetition(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A repetition of a cell. `table` is the index of the cell's table in the plan. `round` is the
-    number of the repetition, from 0, in a run that repeats its plan. `at` is the seconds measured
-    so far, there and in a run with a time budget."""
+    """A repetition of a cell. `table` is the index of the cell's table in the plan. In a soak,
+    which repeats its plan, `round` is the number of the round from 0. `at` is the seconds that the
+    run had measured by then, in a soak or with a time budget."""
 
     table: int
     cell: CellResult
@@ -97,7 +97,7 @@ class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
 
 
 class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
-    """A record of the names of all files that a profiler has written to the run's folder so far."""
+    """A record of the names of all files that a profiler has left in the run's folder so far."""
 
     files: tuple[FileName, ...]
 
@@ -126,7 +126,7 @@ _decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
 
 
 class Journal:
-    """Appends records to a journal, which it keeps locked. Raises ResultsError with the path."""
+    """Appends records to a file that it keeps locked. Raises ResultsError if it cannot write."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -136,7 +136,7 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
-        """Creates the journal with its first record at once. Raises ResultsError if it exists."""
+        """Creates the file together with its first record. Raises ResultsError if it exists."""
         partial = path.with_name(path.name + ".partial")
         if path.exists():
             raise ResultsError(f"cannot write {path}: File exists")
@@ -157,9 +157,9 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
-        """Reopens a journal after its last whole record, truncates the rest, and returns it with
-        what `take` returns for the records. Raises InputError without a journal, and DeviceBusy
-        while another process holds the lock."""
+        """Opens a journal, truncates it after its last whole record, and returns it with what
+        `take` returns for its records. Raises InputError if it is missing or unreadable, and
+        DeviceBusy if another process has locked it."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -198,12 +198,12 @@ class Journal:
 
 
 def line_of(record: Record) -> tuple[bytes, bytes]:
-    """Returns a line and its end as two, because a large cluster's line is not copied for it."""
+    """Returns a line and its line break separately, to avoid a copy of a large line."""
     return escaped(_encoder.encode(record)), b"\n"
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Locks the file if its file system can. Raises DeviceBusy if another process has locked it."""
+    """Locks the file, if possible. Raises DeviceBusy if another process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -215,7 +215,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that a new file's name survives a power cut."""
+    """Makes the name of a new file survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -225,7 +225,7 @@ def _sync_folder(folder: Path) -> None:
 
 def read_records(data: bytes) -> tuple[Record, ...]:
     """Returns the records up to the last whole line. Raises InputError if there is no whole line,
-    or if one is not a record or does not fit the plan."""
+    or if a line is not a record or does not fit the plan."""
     return tuple(records_of(data))
 
 
@@ -235,7 +235,7 @@ def records_of(data: bytes) -> Iterator[Record]:
 
 
 class _WholeLines:
-    """A journal's whole lines. `end` is the offset in bytes after those read so far."""
+    """Yields a journal's whole lines. `end` is the offset in bytes after the last line yielded."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -282,14 +282,14 @@ def _check(fitting: Fitting, record: Record) -> None:
 
 
 def opening(records: Sequence[Record]) -> Opened:
-    """Returns the first record. Raises InputError if it is not a run's plan."""
+    """Returns the first record. Raises InputError if that does not hold a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
     raise InputError("the journal does not start with a run's plan")
 
 
 def read_opening(folder: Path) -> Opened:
-    """Returns a journal's first record. Raises OSError without it, InputError if it is no plan."""
+    """Returns the first record. Raises OSError without a journal, InputError without a plan."""
     with (folder / JOURNAL_FILE).open("rb") as file:
         return opening(read_records(file.readline()))
 
@@ -314,8 +314,8 @@ class MeasuredCells(Protocol):
 
 
 def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe; `repetitions` are theirs, if already known. A table
-    without cells keeps the reason from the plan. Cells that were not measured are absent."""
+    """Builds the run that the records describe. `repetitions` holds their cells, if known already.
+    A table without cells keeps the plan's reason. Cells that were not measured are absent."""
     opened = opening(records)
     repetitions = repetitions or repetitions_of(records)
     measured = [repetitions.cells(number) for number in range(len(opened.plan))]
@@ -341,7 +341,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a result with the plan's reason, or with that of all cells that did not pass."""
+    """Returns a result. Its reason is the plan's, or one shared by all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

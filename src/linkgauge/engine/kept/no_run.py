@@ -47,8 +47,8 @@ class _Head(msgspec.Struct):
 
 
 def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
-    """Returns an error that says what kind of file this is and which command reads it. `data` may
-    be the first byte alone if the file does not begin as JSON."""
+    """Returns an error that says what kind of file this is and which command reads it. `data` is
+    the file's content, or only its first byte if that is not `{`."""
     if not data.startswith(b"{"):
         return InputError(f"{path} is not a run of linkgauge: {_kind(_head(path, data))}")
     try:
@@ -59,7 +59,7 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def lies_near(path: Path) -> str:
-    """Returns `; PATH also has what was measured` if there is a journal in the same folder."""
+    """Returns `; PATH also has what was measured` if a journal is in the folder, else no text."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 

@@ -39,7 +39,7 @@ class _RecordOnly(msgspec.Struct, frozen=True):
 
 
 class RunOutline(msgspec.Struct, frozen=True):
-    """The machine of a run and how its cells ended. Documents of other kinds may state less."""
+    """The machine of a run and the status of its cells. Other documents may lack some fields."""
 
     simulated: bool = False
     machine: _MachineOnly | None = None

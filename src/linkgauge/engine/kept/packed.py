@@ -1,4 +1,4 @@
-"""samples.bin: all raw samples of a run and the summaries of parts and ranks, as packed numbers."""
+"""samples.bin: a run's raw samples, and the summaries of single transfers and ranks, in binary."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SURE = 8
 
 
 class PackedRun:
-    """The content of samples.bin in pieces, because that of a large cluster takes much memory.
-    `file` describes the pieces once all were taken."""
+    """Yields the content of samples.bin in pieces, because a large cluster's takes much memory.
+    `file` has its size and checksum once all pieces were taken."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -48,8 +48,8 @@ class PackedRun:
 
 
 def _pieces(run: Run) -> Iterator[bytes | memoryview]:
-    """Yields PackedSamples as MessagePack. Its two long values are written table by table, after
-    heads of our own, because msgspec encodes only whole values."""
+    """Yields a PackedSamples as MessagePack. Its two long values are written table by table.
+    msgspec encodes only whole values, so their headers are written here."""
     tables = [result.cells for result in run.results]
     lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
     values = sum(lengths) * _DOUBLE
@@ -69,14 +69,14 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
 
 
 def _bytes_follow(count: int) -> bytes:
-    """Returns the head of a value of so many bytes: MessagePack's bin 8, bin 16 or bin 32."""
+    """Returns the MessagePack header (bin 8, bin 16 or bin 32) of a value of `count` bytes."""
     size = next(size for size in (1, 2, 4) if count < 1 << 8 * size)
     return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
 
 class PackedSeries:
-    """Reads the series in a samples.bin one after another. Raises InputError with the file's name
-    if the file belongs to another run or does not fit the run's cells."""
+    """Reads the series of numbers in a samples.bin in turn. Raises InputError, with the file's
+    name, if the file belongs to another run or does not fit the run's cells."""
 
     def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Forms the ranges of a kept run anew, so that runs of all versions are read by one rule."""
+"""Recomputes the confidence intervals of a stored run: runs of all versions follow one rule."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _Position = tuple[int, int]
 
 
 def with_todays_ranges(run: Run) -> Run:
-    """Returns the run with the ranges of today's rule. Says so if the file has others."""
+    """Returns the run with intervals by today's rule; `ranges` is "anew" if these differ."""
     found = with_ranges_of(run)
     return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
 
 
 def with_ranges_of(run: Run) -> Run:
-    """Returns the run with ranges from its samples, its repetitions and earlier runs. A figure of a
-    file that records no repetitions keeps its range."""
+    """Returns the run with confidence intervals from its samples, repetitions and earlier runs. A
+    figure keeps its interval if the file records no repetitions of it."""
     equivalent, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
     for some in equivalent.values():

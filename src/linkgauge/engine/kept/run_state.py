@@ -36,7 +36,7 @@ class RunState(Protocol):
 
 
 class PreciseRun:
-    """The state of a run that measures until its figures are precise."""
+    """The state of a run that measures until its figures are precise enough."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -51,7 +51,7 @@ class PreciseRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds left of a budget that the user gave; None without one and if simulated."""
+        """The seconds left of the user's budget; None without a budget and if simulated."""
         budget = self.opened.budget
         if budget is None or not budget.order or self.opened.settings.simulation is not None:
             return None
@@ -72,7 +72,7 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Returns the state after these records. Raises InputError if the first is no run's plan."""
+    """Returns a run's state after these records. Raises InputError if the first is not a plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

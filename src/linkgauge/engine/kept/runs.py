@@ -1,4 +1,4 @@
-"""Finds and reads stored runs and comparisons of runs. Has the names of their files."""
+"""Finds and reads stored runs and comparisons of runs, and defines the names of their files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_run(path: Path) -> bool:
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """Returns the folders below `path` with a run or a file of a name in `also`, sorted by name."""
+    """Returns the folders below `path` that hold a run, or a file of a name in `also`, sorted."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -67,7 +67,7 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
 
 
 def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
-    """Yields runs with their paths. Skips damaged and profiled ones, and calls `say` about each."""
+    """Yields readable runs with paths. Calls `say` for each damaged or profiled run it skips."""
     for path in folders:
         try:
             run = read_run(path)
@@ -81,13 +81,13 @@ def usable(folders: Iterable[Path], say: _Say) -> Iterator[tuple[Path, Run]]:
 
 
 def in_order(folders: Iterable[Path]) -> list[Path]:
-    """Returns the folders of runs, the latest first."""
+    """Sorts folders of runs by the runs' start, latest first."""
     return sorted(folders, key=_began, reverse=True)
 
 
 class _Latest(NamedTuple):
-    """The latest runs: `own` is of this machine, `other` is of another one, and `empty` is of this
-    machine, later than `own`, and measured nothing."""
+    """The latest run of this machine (`own`), the latest of another one (`other`), and a later run
+    of this machine that measured nothing (`empty`)."""
 
     own: Path | None
     other: Path | None
@@ -95,7 +95,7 @@ class _Latest(NamedTuple):
 
 
 def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
-    """An unreadable run counts as this machine's, because whoever asks for it is told why."""
+    """Finds the latest runs. An unreadable one counts as this machine's: its error is shown."""
     other: Path | None = None
     empty: Path | None = None
     for folder in in_order(folders):
@@ -110,8 +110,8 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """Returns the latest run's folder, with this label or any. A run of another machine, or one
-    that measured nothing, counts only if there is no other. Raises InputError if there is none."""
+    """Returns the folder of the latest run (with `label`, if given). Prefers runs of this machine
+    that have figures, then such runs of other machines. Raises InputError if there is no run."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
@@ -148,8 +148,8 @@ def _began(folder: Path) -> tuple[str, int]:
 
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
-    """Returns the latest run of this machine. Calls `say` if a later one measured nothing. Raises
-    InputError without one, and suggests `linkgauge COMMAND` with a run that there is."""
+    """Returns the latest run of this machine, and calls `say` if a later one measured nothing. If
+    there is no such run, raises InputError, which suggests `linkgauge COMMAND` with another."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:
@@ -170,8 +170,8 @@ def find_run(
     also: Iterable[str] = (),
     say: _Say = lambda _: None,
 ) -> Path:
-    """Returns the run at a path, the latest run with a label or, without either, `own_run`. Files
-    with a name in `also` count as runs. Raises InputError if there is no run."""
+    """Returns the path `asked` if it exists, else the latest run with this label; if None,
+    `own_run`. Files with a name in `also` count as runs. Raises InputError if there is no run."""
     if asked is None:
         return own_run(below, command, say)
     if asked.exists():
@@ -182,13 +182,14 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """Returns the run that the user named or, of a folder of runs, the latest."""
+    """Returns the run that the user named; for a folder of runs, the latest run in it."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
 
 def run_named(text: str) -> Path | None:
-    """Returns the run that a text names by folder, file or label, or None. JSON may be no run."""
+    """Returns the path of the run that a folder, file or label names, or None. A .json file is not
+    opened: it may be no run."""
     path = Path(text)
     may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:
@@ -198,7 +199,7 @@ def run_named(text: str) -> Path | None:
 
 
 def place_of_run(file: Path) -> Path:
-    """Returns the path by which people name a file's run: a run's folder, or else the file."""
+    """Returns the path by which users name a run: its folder, or `file` if it has another name."""
     return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 
@@ -223,8 +224,8 @@ def read_run(path: Path) -> Run:
 
 
 def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
-    """Reads a run from the content of its file. `beside` has the other files of the folder, if they
-    are not on disk. Raises InputError with the path if the content is no run."""
+    """Reads a run from `data`, the content of its file at `path`. `beside` holds the folder's other
+    files if they are not on disk. Raises InputError with the path if the content is no run."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -296,7 +297,7 @@ def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
-    """Reads a document of this schema; None for another file. Raises InputError if damaged."""
+    """Reads a document of this schema; None for any other file. Raises InputError if damaged."""
     try:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):

@@ -1,4 +1,4 @@
-"""The state of a run that repeats its plan. The state does not grow over time."""
+"""The state of a soak, a run that repeats its plan. Its size does not grow over time."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ MOST_REASONS = 32
 
 
 class SoakState:
-    """The state of a repeated run: the seconds measured so far (`at`), the number of this round
-    from 0 (`round`), and the number of cells in earlier rounds (`passed`)."""
+    """The state of a soak. `at` is the seconds measured so far, `round` the number of the current
+    round from 0, and `passed` the number of cells in earlier rounds."""
 
     def __init__(self, opened: Opened) -> None:
         soak = opened.settings.soak
@@ -75,7 +75,7 @@ class SoakState:
         self._more = 0
 
     def _all(self) -> dict[tuple[int, Place], None]:
-        """Returns a round's cells. Those that the plan skips belong only to the first round."""
+        """Returns a round's cells. Cells that the plan skips are only in the first round."""
         return {
             (number, cell.place): None
             for number, table in enumerate(self.opened.plan)
@@ -217,8 +217,8 @@ class MergedCells:
 
 
 class _RepeatedCell:
-    """A cell over the rounds so far. `kept` has every n-th repetition, with a growing n so that
-    memory stays small, and the first repetition that failed."""
+    """A cell over all rounds so far. `kept` holds the first failed repetition and every n-th one; n
+    grows, so that memory stays small."""
 
     def __init__(self, table: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(table, cell)

@@ -1,4 +1,4 @@
-"""run.json as stored: samples are in samples.bin, shared fields come once, a cell takes a line."""
+"""Writes and reads run.json. Shared values are stored once, samples in samples.bin."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _OF_TEXTS = ("row", "column", "transfers", "repetitions", "interval", "readings"
 
 
 def share_texts(run: Run) -> Run:
-    """Moves the texts of expectations from the cells to their results, as a run is stored."""
+    """Moves the explanations of expected figures from cells to results, as in run.json."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 class Once:
-    """A pool in which equal values are kept once, because most cells share their values."""
+    """A pool that keeps one copy of equal values, because most cells share their values."""
 
     def __init__(self) -> None:
         self.value = Shared()
@@ -69,7 +69,7 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """Copies a result's shared texts back into its cells. Raises InputError if one is missing."""
+    """Copies a result's shared explanations into its cells. Raises InputError if one is missing."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:
@@ -181,9 +181,9 @@ _BLANK: tuple[object, ...] = (None, ())
 
 
 def stored(run: Run, samples: PackedRun, with_words: Callable[[Result], Result]) -> Iterator[bytes]:
-    """Yields the text of run.json in pieces. All of `samples` must have been taken before, because
-    the text has their checksum. `with_words` adds the sentences of notes, result by result, as a
-    large cluster's cells take much memory."""
+    """Yields the text of run.json in pieces. All pieces of `samples` must have been taken before,
+    because the text has their checksum. `with_words` adds the text of notes to one result at a
+    time, because a large cluster's cells take much memory."""
     known = _fields_of(run) | {"samples": samples.file}
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
@@ -316,8 +316,8 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 
 class ResultReader:
-    """Reads the results of a run.json in turn, with their samples. Raises InputError if these do
-    not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
+    """Reads the results of a run.json in turn, with their samples. Raises InputError if the samples
+    do not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

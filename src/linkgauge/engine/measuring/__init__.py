@@ -1,1 +1,1 @@
-"""Measures cells: `measure` makes a repetition of `measurement`s, `merging` joins repetitions."""
+"""Measures cells: `measure` makes one repetition of them, `merging` joins a cell's repetitions."""

@@ -1,4 +1,4 @@
-"""Reads the counters of a network before and after each cell that may use it."""
+"""Reads network counters before and after each cell that may use the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
 
 
 class AdapterCounters:
-    """Says what rose on one rank's machine while cells were measured. `hosts` are by rank."""
+    """Finds counters that rose on one rank's machine. `hosts` has each rank's machine."""
 
     def __init__(self, rank: int, hosts: Sequence[str], nics: Sequence[Interface]) -> None:
         self._rank, self._hosts, self._nics = rank, hosts, nics
@@ -39,8 +39,8 @@ class AdapterCounters:
                 self._began = reader, now, reader.read()
 
     def end(self, connections: dict[str, int]) -> tuple[CounterRise, ...]:
-        """Returns what rose since `begin`; empty if the cells use no network. `connections` is what
-        the cells' own TCP connections counted."""
+        """Returns the counters that rose since `begin`; none if the cells use no network.
+        `connections` has the counts of the cells' own TCP connections."""
         if self._began is None:
             return ()
         reader, begin, before = self._began
@@ -51,7 +51,8 @@ class AdapterCounters:
         return (*rises(before, after, seconds, self._rank), *(own if connections else ()))
 
     def _used(self, transfers: Sequence[Transfer]) -> tuple[Interface, ...]:
-        """Returns the named interfaces or, between hosts, all that are up: a library chooses."""
+        """Returns the interfaces that transfers name; between hosts, all interfaces that are up,
+        because a library chooses among them."""
         named = [end for one in transfers if one.engine.owner.is_nic for end in nic_ends(one)]
         if named:
             own = {end.nic for end in named if end.rank == self._rank}

@@ -42,7 +42,7 @@ HOLDS = 2.0
 
 
 class Nearness:
-    """Measures how near a virtual machine's CPUs are. Empty on hardware: cores do not move."""
+    """Measures how near CPUs of a virtual machine are. On a physical machine, measures nothing."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
@@ -54,9 +54,9 @@ class Nearness:
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
-        """Returns the seconds that a message takes one way, for each pair of CPUs, as measured
-        within the last `HOLDS` seconds. Takes about 0.3 ms per pair, and 40 ms where processes
-        share the CPUs. Empty without pairs, or if a thread cannot run on one of the CPUs."""
+        """Returns the one-way time of a message in seconds for each pair of CPUs, measured at most
+        `HOLDS` seconds ago. Takes about 0.3 ms per pair, and 40 ms if processes share the CPUs.
+        Returns nothing if there are no pairs, or if a thread cannot run on one of the CPUs."""
         now = time.monotonic()
         if now - self._last[0] >= HOLDS:
             found = tuple[float, ...]()
@@ -67,7 +67,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs the first CPU with each other one, or with `PAIRS` others at even distances."""
+    """Pairs the first CPU with the others, at most with `PAIRS` evenly spaced ones."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -111,8 +111,9 @@ class BackgroundLoad:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the repetition began, or for longer if it is short; None if the
-        kernel reports none. `by_cpus`, if CPUs carried out transfers, adds their distances."""
+        """Returns the load since the repetition began, or over a longer time if it was short; None
+        if the kernel reports none. If CPUs moved the data (`by_cpus`), adds distances between
+        CPUs."""
         now = self._now()
         if now is None or not self._past:
             return None

@@ -1,7 +1,7 @@
-"""Cells of a simulated machine that differ only in the names of the parts they use.
+"""Simulates equivalent cells, which differ only in the names of the devices and nodes they use.
 
-A rack has thousands of such pairs. Their repetition is simulated `DRAWS` times with different
-noise, and every pair gets one of these results. Every cell of a real machine is measured."""
+A rack has thousands of such cells. A repetition of them is simulated `DRAWS` times with different
+noise, and each cell gets one of these results. On a real machine, every cell is measured."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of equivalent cells. `named` says where `cell` names each memory: the index of
-    the transfer, the index among its three memories, and whether only the place is named."""
+    """A repetition of equivalent cells. `named` locates each memory's name in `cell`: index of the
+    transfer, index among its three memories, and whether only the place is named."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
@@ -46,8 +46,8 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in the order
-        in which they are equivalent, so that a resumed run has the same figures."""
+        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in an order
+        that equivalent cells share, so that a resumed run has the same figures."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)

@@ -48,7 +48,7 @@ from .telemetry import sensing
 class CombinedGroup:
     """Groups of copies that run at the same time, each on its own backend. Their start signals are
     given one right after another. Endless copies of the last group end when the other groups have
-    ended; if all are endless, after `lasting` seconds. `places` has the indices of each group's
+    ended, or after `lasting` seconds if all are endless. `places` has the indices of each group's
     copies among all. `opened` closes all groups, even if closing one fails. Each backend times its
     own copies; the total is timed on the host, because clocks of backends need not agree."""
 
@@ -111,14 +111,14 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a cell's first repetition determines for its later ones."""
+    """What a cell's first repetition determines for its later repetitions."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Repeated(NamedTuple):
-    """The results of a repetition, and facts for later ones; None if no sample was taken."""
+    """The results of a repetition, and what it determines for later ones (None without samples)."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -132,9 +132,9 @@ def measure_together(
     repetition: Repetition = FIRST,
     known: Known | None = None,
 ) -> Repeated:
-    """Measures cells in one repetition, all at the same time. `on_phase` is called as each phase
-    begins, and with "measure" after each sample. Errors of a cell, also all failures of a plug-in's
-    backend, are not raised: they become its status and reason."""
+    """Measures cells in one repetition, all at the same time. Calls `on_phase` when a phase begins,
+    and with "measure" after each sample. Errors of a cell, and all failures of a plug-in's backend,
+    are not raised but become the cell's status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
     transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
     hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
@@ -271,7 +271,7 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _policy(self, group: Group) -> SamplingPolicy:
-        """Several samples may follow one start signal only if the figure is that of one copy."""
+        """Only the figure of a single copy allows several samples after one start signal."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
@@ -318,7 +318,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the shortest copy's seconds, without endless ones; of a collective, the mean."""
+        """Returns the shortest time of copies that are not endless; for a collective, the mean."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

@@ -53,8 +53,8 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a repetition measured beside its samples, as fields of the cell's result. `problem` is a
-    sentence about wrong values, or None."""
+    """What a repetition measured beside its samples, as fields of the cell's result. `problem`
+    describes wrong values, or is None."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()
@@ -63,8 +63,8 @@ class Extra(msgspec.Struct, frozen=True):
 
 
 class _Compared(NamedTuple):
-    """A copy whose bytes are compared. `given` is what its source is filled with, and `made` what
-    its destination holds in the end. A transfer in both directions changes both."""
+    """A copy whose bytes are verified. Its source is filled with `given`, and its destination must
+    hold `made` in the end. A transfer in both directions changes both buffers."""
 
     number: int
     copy: Copy
@@ -74,14 +74,14 @@ class _Compared(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the copy only reads its source, and its destination shows what it read."""
+        """Whether the copy goes one way between two memories, without a staging buffer."""
         transfer = self.copy.transfer
         one_way = len(transfer.memories) == 2 and not transfer.both_ways
         return one_way and not touches(transfer)
 
 
 class Measurement:
-    """One cell with its buffers, and the steps of a repetition. `backends` has one per transfer."""
+    """One cell with its buffers and a repetition's steps. `backends` has one for each transfer."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers other than the last repetition's, except for interfering copies and large
-        pointer chases. Concurrent copies have different seeds, unless they share a buffer."""
+        """Borrows buffers that the last repetition did not use, except for interfering copies and
+        large pointer chases. Concurrent copies differ in seeds, unless they share a buffer."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -219,8 +219,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills sources with the pattern, unless a plain copy's still holds it, and destinations
-        with bytes that all differ from it. Does nothing without verification."""
+        """Fills sources with the pattern, unless a plain copy's source still holds it, and
+        destinations with bytes that all differ from it. Does nothing without verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
             if source is not None and not (one.is_plain and pool.is_held(source, given)):
@@ -230,7 +230,7 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what the buffers of plain copies hold, once all bytes were found right."""
+        """Tells the pool what buffers of plain copies hold, after all bytes were found right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:
@@ -291,8 +291,8 @@ class Measurement:
         notes: Sequence[Note],
         extra: Extra,
     ) -> CellResult:
-        """Compares the copied bytes, and returns the result. `timings` are the samples; `last` is
-        the timing of the transfers that wrote the bytes last."""
+        """Compares the copied bytes and returns the result. `timings` has the timing of each
+        sample; `last` is the timing of the last copies, which wrote the bytes that are compared."""
         problem = extra.problem
         if self.verifies:
             problem = problem or next(self._mismatches(last), None)

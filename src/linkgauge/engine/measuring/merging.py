@@ -1,4 +1,4 @@
-"""Merges a cell's repetitions: all samples, the headline figure, and the range of another run's."""
+"""Merges a cell's repetitions: their samples, the headline figure, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
-    """Merges the repetitions of each of equivalent cells, which share their variance. A merged cell
-    may stand for its only repetition. A cell that ended in an error has no figures. Wrong bytes in
-    any repetition fail the cell. A cell that is skipped later keeps its earlier figures."""
+    """Merges the repetitions of each cell; the cells are equivalent and share their variance. A
+    cell's only repetition may be merged already. A cell that ended in an error has no figures.
+    Wrong bytes in any repetition fail the cell. A cell skipped later keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
     whole = [
@@ -57,7 +57,7 @@ def _shown(cell: CellResult) -> Hashable:
 
 
 def spent(*repetitions: CellResult) -> float:
-    """Returns the seconds that repetitions used, at least `REPETITION_SECONDS` each."""
+    """Returns the seconds that repetitions used, at least `REPETITION_SECONDS` for each."""
     seconds = sum(repetition.seconds or 0.0 for repetition in repetitions)
     return max(
         seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
@@ -69,7 +69,7 @@ def _gates(cell: CellResult) -> tuple[int, ...]:
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
-    """In old journals, which lack gates, each sample has a start signal of its own."""
+    """Adds the gates (samples per start signal) that old journals lack: one sample for each."""
     if repetition.repetitions or not repetition.samples:
         return repetition
     return replace(repetition, repetitions=((1,) * len(repetition.samples),))
@@ -92,8 +92,8 @@ def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
 def with_ranges(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None = None
 ) -> list[CellResult]:
-    """Returns equivalent cells with the ranges that their samples show. `known` is how much earlier
-    runs of the machine vary."""
+    """Returns equivalent cells with confidence intervals from their samples. `known` says how much
+    figures vary between earlier runs of the machine."""
     settings = settings.of(cells[0]) if cells else settings
     found = dict(zip(map(_shown, cells), _estimated(cells, settings, known), strict=True))
     return _each_once(cells, lambda cell: _ranges(cell, *found[_shown(cell)]))
@@ -102,9 +102,9 @@ def with_ranges(
 def _estimated(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
 ) -> Iterable[Sequence[Estimate | None]]:
-    """Returns each cell's estimates: for its figure, then for its parts, each pooled with the same
-    part of other cells. A simulated machine has no processes that differ. With a fixed number of
-    samples, only cells that look low are repeated, which say nothing of the others."""
+    """Returns each cell's estimates of variation: for its figure, then for its parts, each pooled
+    with the same part of other cells. Simulated runs do not vary. With a fixed number of samples,
+    returns None unless all cells were repeated: cells that look low do not stand for the others."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
@@ -124,7 +124,8 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """If samples fall into two groups, another run may show either, unless one is rare."""
+    """Returns the cell's fields with intervals. If samples form two groups, the intervals cover
+    both groups, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))

@@ -29,9 +29,9 @@ on its addresses."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time. `budget` is in bytes of host memory, not of the devices'
-    own: if a new buffer would exceed it, the least recently used idle buffers are freed first. With
-    None, they are freed only when an allocation fails."""
+    """Lends buffers to one cell at a time. `budget` is in bytes of host memory, without devices'
+    own memory. If a new buffer would exceed the budget, the least recently used idle buffers are
+    freed first. If `budget` is None, idle buffers are freed only when an allocation fails."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -52,8 +52,8 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, repetition: int = 0
     ) -> Buffer:
-        """Returns a buffer of exactly `size` bytes, which no other transfer of the cell uses, nor
-        the `SETS` - 1 repetitions before and after."""
+        """Returns a buffer of exactly `size` bytes. Neither another transfer of the cell nor one of
+        the `SETS` - 1 repetitions before and after uses this buffer."""
         key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
@@ -135,8 +135,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share; false if there are none. `written` are
-    those that a transfer writes, and `pattern` is their content in the end."""
+    """The staging buffers that transfers of a cell share; false if there are none. `written` holds
+    the buffers that transfers write, and `pattern` is their content in the end."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -153,9 +153,9 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. An accelerator's backend allocates them if
-        possible, because host threads can access its buffers, but not vice versa. Raises
-        Unsupported for transfers that cannot share a buffer."""
+        """Borrows the shared buffers, by memory. If an accelerator uses a buffer, its backend
+        allocates it: host threads can access that buffer, but an accelerator cannot access theirs.
+        Raises Unsupported for transfers that cannot share a buffer."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -171,7 +171,7 @@ class Staging:
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether host threads only read or only write staging, and so run until the others end."""
+        """Whether a transfer runs until others end: host threads only read or write staging."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

@@ -34,11 +34,10 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in amounts per second, or None if they
-    never run at the same time. `amounts` has what each copy moves in all batches. The window lasts
-    from the latest start to the earliest end. Whole batches within it count, and of batches that
-    cross an edge the share of their time within. A copy that stands still in it does not count as
-    running."""
+    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has what
+    each copy moves in all batches. The window lasts from the latest start to the earliest end. Each
+    batch counts with the share of its time inside the window. Returns None if copies hardly
+    overlap, or if one of them stands still in the window."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -63,7 +62,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether no batch of a copy lies in the window, and one across it takes much longer."""
+    """Whether no batch of a copy lies in the window, and one that crosses it takes much longer."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -80,14 +79,14 @@ def marks_of(loops: int) -> int:
 
 def marked_loops(loops: int, spread: float) -> int:
     """Returns the smallest suitable number of loops, at least `loops`: it divides into batches, and
-    the slowest copy does several while the fastest runs. `spread` is the slowest copy's time
-    divided by the fastest copy's."""
+    the slowest copy completes several of them while the fastest runs. `spread` is the slowest
+    copy's time divided by the fastest copy's."""
     wanted = max(loops, math.ceil(BATCHES_TOGETHER * spread))
     return wanted if wanted <= MOST_BATCHES else math.ceil(wanted / MOST_BATCHES) * MOST_BATCHES
 
 
 class TrackedGroup:
-    """Copies whose progress is recorded: the times at which the batches of a sample end."""
+    """Copies whose progress is recorded: the times at which the batches of each copy end."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -107,9 +106,9 @@ class TrackedGroup:
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
-    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each one's bytes in
-    all loops. In a sustained total, rates are over the window in which all transfers run, or over
-    the span without one. Otherwise each is over the transfer's own time."""
+    """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each transfer's
+    bytes in all loops. A "sustained" total uses the window in which all transfers run, or the span
+    without one. Otherwise each rate is over the transfer's own time."""
     if definition == "sustained":
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))
@@ -128,7 +127,7 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """Returns how all samples of a cell compute its total, or None if it reports no total."""
+    """Returns how a cell's total is computed in all samples; None if it reports no total."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:
@@ -155,9 +154,9 @@ now: deadlines rest on it."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of a repetition's samples: `loops` that take about `seconds`, up to `batches`
-    samples after one start signal, and up to `most` in all. With `rehearsed`, the first one does
-    not count. `steady` is the same as in `SamplingPolicy`."""
+    """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
+    `batches` samples follow one start signal; up to `most` are taken. With `rehearsed`, one more is
+    taken first and discarded. `steady` is the same as in `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0
@@ -168,8 +167,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """A repetition's samples, and how many followed each start signal (`gates`). `seconds` is the
-    time that they took, `cpu_seconds` this process's CPU time, if known."""
+    """A repetition's samples. `gates` counts the samples after each start signal. `seconds` is the
+    time that all samples took, `cpu_seconds` this process's CPU time (None if unknown)."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -185,7 +184,7 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
-    """Times only the first copy batch by batch. Other copies' times are divided evenly."""
+    """Times only the first copy batch by batch. The times of other copies are divided evenly."""
     if batches == 1:
         return [run_once(group, loops)]
     group.arm(loops, batches)
@@ -210,8 +209,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`)
-    unchanged, else with the settings' loops, or as many as the sampling policy needs."""
+    """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`), or
+    else one with as many loops as the settings or the sampling policy ask for."""
     if known is not None:
         if not known.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
@@ -241,8 +240,8 @@ def warm_up(
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
-    """Returns the number of samples in a repetition. A fixed number is taken in one repetition. A
-    run that repeats its plan takes all of a cell's time in each."""
+    """Returns the number of samples in a repetition. A fixed number is taken in one repetition. In
+    a soak, each repetition takes all of the cell's time."""
     if settings.samples is not None:
         return settings.samples
     share = REPETITION_SHARE if settings.soak is None else 1.0
@@ -266,8 +265,8 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes at least one sample. Without a fixed number, further ones begin only within the cell's
-    time, of which earlier repetitions have used `spent` seconds. `sampled` is called after the
+    """Takes at least one sample. Without a fixed number, further samples begin only within the
+    cell's time, of which earlier repetitions used `spent` seconds. `sampled` is called after the
     samples of each start signal. `cpu_clock` returns this process's CPU time."""
     wanted = samples_a_repetition(sample, settings)
     if sample.rehearsed:

@@ -41,7 +41,7 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Queries the devices while this block runs, or without `threaded` only at its start."""
+    """Queries the devices during this block; without `threaded`, only once at its start."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()

@@ -25,16 +25,16 @@ help, as many starts keep the first lead."""
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """The seconds that a rank's monotonic clock is ahead of rank 0's, and their largest error."""
+    """How many seconds a rank's monotonic clock is ahead of rank 0's, and the largest error."""
 
     ahead: float
     unsure: float
 
 
 def compare(links: Links, rank: int) -> Offset:
-    """Estimates a rank's offset by Cristian's algorithm (Probabilistic clock synchronization,
-    1989): the rank read its clock halfway between question and answer. The error is at most half of
-    the time between them."""
+    """Estimates the offset of a rank's clock by Cristian's algorithm (Probabilistic clock
+    synchronization, 1989): the rank reads its clock halfway between question and answer, with an
+    error of at most half the time between them."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -45,7 +45,7 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """Ranks' clock offsets. `lead` is how many seconds ahead rank 0 announces a common start."""
+    """The offsets of ranks' clocks. Rank 0 announces each common start `lead` seconds ahead."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -57,7 +57,7 @@ class Clocks:
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
-        """Returns the seconds each rank's clock is ahead of rank 0's; 0 for all on one machine."""
+        """Returns the seconds each rank's clock is ahead of rank 0's; 0 if all share a machine."""
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}

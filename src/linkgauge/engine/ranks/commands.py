@@ -1,5 +1,5 @@
-"""Messages between rank 0, which controls a run, and the member in every rank. Each command has one
-answer, in the order of the commands, unless the command says otherwise."""
+"""Messages between rank 0, which controls a run, and the member in every rank. A member answers
+each command once and in order, unless the command says otherwise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROTOCOL = 5
 
 class Card(msgspec.Struct, frozen=True, tag=True):
     """The first message of a member: who it is, and which CPUs it may use. `token` proves that it
-    belongs to this launch. `commit` is that of its checkout, if it runs from one."""
+    belongs to this launch. `commit` is its git commit, if it runs from a checkout."""
 
     rank: int
     host: str
@@ -35,14 +35,14 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 
 class Admitted(msgspec.Struct, frozen=True, tag=True):
-    """Says that rank 0 has admitted the member, and who rank 0 is. There is no answer."""
+    """Tells the member that it was admitted, and who rank 0 is. It is not answered."""
 
     first: Rank
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend and, with `with_gpu`, its GPU, for a run
-    that measures network interfaces. `hosts` names all ranks' machines. The answer is `Present`."""
+    """Asks the member to open its device of this backend and, for runs over network interfaces, its
+    GPU too (`with_gpu`). `hosts` names all ranks' machines. The answer is `Present`."""
 
     backend: str
     settings: Settings
@@ -51,8 +51,8 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The answer to `Open`: the member's device, or why it has none (`problem`); the interfaces
-    that it measures with; the GPU that it also opened, or why there is none (`lacks_gpu`)."""
+    """The answer to `Open`: the member's device, or why it has none (`problem`); its network
+    interfaces; its GPU, if `Open` asked for that, or why it has none (`lacks_gpu`)."""
 
     device: Device | None
     problem: str | None = None
@@ -66,35 +66,35 @@ class Hold(msgspec.Struct, frozen=True, tag=True):
 
 
 class ReadAccelerators(msgspec.Struct, frozen=True, tag=True):
-    """Asks for all that is known of the accelerators. The answer is an `Inventory`."""
+    """Asks for all that is known about the accelerators. The answer is an `Inventory`."""
 
 
 class ReadClock(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the member's monotonic clock, in seconds."""
+    """Asks for the time of the member's monotonic clock, in seconds."""
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Asks for `Pong` at once, even during other work, as a sign of life. A member also asks if it
-    has heard nothing from rank 0 for too long."""
+    """Asks for a `Pong` at once, even during other work, as a sign of life. A member also sends it
+    if rank 0 has been silent for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life, without an answer. Rank 0 also sends it without being asked. `waited` is how
-    many seconds a member has waited for CPUs since it began its work."""
+    """A sign of life, which is not answered. Rank 0 also sends it unasked. `waited` is how many
+    seconds a member has waited for CPUs since it began its current work."""
 
     waited: float = 0.0
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
-    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. There is no
-    answer. The tag never changes, so that ranks of other versions understand it."""
+    """Ends the run: the members leave, in an orderly way unless a rank was `lost`. It is not
+    answered. The tag never changes, so that ranks of other versions understand it."""
 
     lost: bool = False
 
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
-    """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
-    `shared` names memories of devices that several ranks use. `anew` discards what earlier
+    """Asks a rank to measure its part of this work together with the other ranks in `parties`.
+    `shared` names the memories of devices that several ranks use. `anew` discards what earlier
     repetitions determined. The answer is `PartTaken`."""
 
     work: Measure
@@ -104,7 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """What a rank found: results, if it is the first party, and its network's counts."""
+    """The answer to `TakePart`: results from the first party, network counts from each."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()
@@ -116,9 +116,9 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """A party's message to rank 0 at a meeting, which answers `Met` or `PartyLeft` to all parties.
-    `moved` is the most bytes that a party moves before its next message. With `start`, the answer
-    says when to begin. `late` says that the previous answer came after its start time."""
+    """A rank's message in an exchange. Rank 0 answers all ranks with `Met` or `PartyLeft`. `moved`
+    is the most bytes that the rank moves before its next message. With `start`, the answer sets a
+    start time. `late` means that the last answer came after its start time."""
 
     said: Said
     moved: int = 0
@@ -127,8 +127,8 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's answer at a meeting: the values of all ranks (`said`), the time to start by rank 0's
-    clock (`at`), and the seconds that the receiver's clock is ahead of it (`ahead`)."""
+    """Rank 0's answer to `Meet`: the values of all ranks (`said`), the time to start by rank 0's
+    clock (`at`), and how many seconds the receiver's clock is ahead of rank 0's (`ahead`)."""
 
     said: Mapping[int, Said]
     at: float | None = None

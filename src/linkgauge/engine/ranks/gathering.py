@@ -1,7 +1,7 @@
-"""Lets the ranks of a launch find each other: rank 0 listens, and the others connect to it.
+"""Connects the ranks of a launch: rank 0 listens, and the others connect to it.
 
-On one machine, the ranks find each other by the name of a socket and do not need MPI. On several
-machines, MPI sends rank 0's address to the others, unless the launcher gave it to all ranks."""
+On one machine, the ranks connect by the name of a socket and do not need MPI. On several machines,
+MPI sends rank 0's address to the other ranks, unless the launcher gave it to all of them."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _unlike(card: Card) -> str:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[LostRank | None], None]
 ) -> None:
-    """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost. Raises
-    RankLost if rank 0 never appears."""
+    """Connects to rank 0 and serves it until the run is over. Calls `left` if a rank is lost.
+    Raises RankLost if rank 0 cannot be reached."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""
@@ -114,7 +114,7 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
 
 
 class Gathering:
-    """Gathers all ranks, on rank 0, whose own member runs in a thread. `links` reach them all."""
+    """Rank 0's connections to all ranks, in `links`. Rank 0's own member runs in a thread."""
 
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
@@ -162,7 +162,7 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Raises RankLost for a rank that is missing or ends, InputError for another version."""
+        """Awaits all ranks. Raises RankLost if one is missing, InputError if versions differ."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()
@@ -260,7 +260,7 @@ class Gathering:
 
     @property
     def oversubscription(self) -> Oversubscription | None:
-        """The machine with the most ranks per CPU, if it has more ranks than CPUs; else None."""
+        """The machine with the most ranks per CPU if its ranks outnumber its CPUs, else None."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
@@ -270,7 +270,7 @@ class Gathering:
         return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
-        """Ends all members; waits `grace` s for this process's, or a moment if broken off."""
+        """Ends all members. Waits `grace` s for this process's own, or briefly after an abort."""
         deadline = time.monotonic() + grace
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)

@@ -1,4 +1,4 @@
-"""Exchanges values between the ranks of a cell: rank 0 gathers them and sends all to all."""
+"""Exchanges values between the ranks of a cell: rank 0 collects all and sends them to all ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class Meeting:
-    """One rank's side of meetings with the ranks of a cell (`parties`), by way of rank 0."""
+    """One rank's part in exchanges between the ranks of a cell (`parties`), through rank 0."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class Meeting:
         late: bool = False,
     ) -> Mapping[int, _T]:
         """Sends `found` to all ranks, and returns the values of all, of type `kind`, by rank. If
-        any rank has an error (`reason`), all raise the first one. `moved` is the most bytes moved
-        before the next meeting. With `start`, ranks agree on a starting time; `late` says whether
-        the last start was late. Raises BackendError if another rank has left the cell."""
+        any rank has an error (`reason`), all ranks raise the first one. `moved` is the most bytes
+        moved before the next meeting. With `start`, ranks agree on a starting time; `late` says
+        whether the last start was late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):
@@ -61,7 +61,7 @@ class Meeting:
 
 
 class Meetings:
-    """Rank 0's side of meetings."""
+    """Rank 0's side of the exchanges between ranks."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -70,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Makes the parties measure their part. Returns the last answer of each, and those that had
-        to stop because another one left. Raises RankLost if a rank is gone."""
+        """Makes the parties measure their part. Returns the last answer of each rank, and the ranks
+        that had to stop because another one left. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)
@@ -92,8 +92,8 @@ class Meetings:
         return answers, frozenset(parted)
 
     def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, object] | None:
-        """Returns the answer to each rank, or None if a rank is lost while its clock is asked: the
-        others still wait, and must be told. Raises RankLost if that ends the run."""
+        """Returns the answer to each rank. Returns None if a rank is lost while its clock is read:
+        the other ranks must then be told. Raises RankLost if the loss ends the run."""
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))

@@ -1,12 +1,12 @@
-"""Rank 0's links to the members, by which it sends commands and notices which ranks are gone.
+"""Rank 0's links to the members. Rank 0 sends commands by them and notices which ranks are gone.
 
 While rank 0 waits for an answer, it watches all links. If a rank does not answer in time, rank 0
-asks for a sign of life, which a member gives even during other work: one that gives none is lost.
-A sign says how long the member has waited for CPUs: that time does not count.
+asks it for a sign of life, which a member gives even during other work. A member that gives none is
+lost. The sign says how long the member has waited for CPUs; that time does not count.
 
-The members watch rank 0 in the same way. Measurements run only while rank 0 waits, and then it
-gives a sign only if asked. At all other times it gives signs unasked: between two questions, and
-from a thread."""
+The members watch rank 0 in the same way. While rank 0 waits for measurements, it gives a sign of
+life only if asked. At all other times it gives signs unasked: between commands, and from a
+thread."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Rank 0's links to all ranks. `doing` says in words what the run does. `lost` is the rank that
-    ended the run. With `goes_on`, the loss of another rank than 0 does not end it: that rank is
-    then in `gone`, and questions to it fail."""
+    """Rank 0's links to all ranks. `doing` describes what the run does. `lost` is the loss that
+    ended the run. With `goes_on`, only the loss of rank 0 ends it: another lost rank is then in
+    `gone`, and commands to that rank fail."""
 
     goes_on = False
 
@@ -76,7 +76,7 @@ class Links:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more can be asked: a rank is lost, or a question was broken off."""
+        """Whether rank 0 can send no more commands: a loss or an interruption ended the run."""
         return self._broken_off or self.lost is not None
 
     @property
@@ -87,8 +87,8 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Returns the ranks' answers to a command. Raises RankLost if one ends or does not answer,
-        else, once all have answered, the error of the first that refused."""
+        """Returns the ranks' answers to a command. Raises RankLost if a rank ends or is silent,
+        else, after all have answered, the error of the first rank that refused."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -104,8 +104,8 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """Sends each rank its own command, and returns the next message of each that is not gone.
-        `moved` is the bytes that the commands move. Raises RankLost if a loss ends the run."""
+        """Sends each rank its own command, and returns the next message of each rank still there.
+        `moved` is the bytes that commands move. Raises RankLost if a loss ends the run."""
         with self._speaking:
             try:
                 # The member of this process last: it would keep the others from being asked.
@@ -155,9 +155,9 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, ranks: Collection[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """Returns an answer of each rank within so many seconds, without ranks that are gone. Ranks
-        that wait for a lost rank get some more time, and so do all if one of them waited for CPUs:
-        the others may wait for that one."""
+        """Returns an answer of each rank that is not gone, within `seconds`. If a rank is lost, the
+        ranks that wait for it get more time. If a rank waited for CPUs, all get more time, because
+        the others may wait for that rank."""
         replies: dict[int, Done | Refused | Meet] = {}
         waited: dict[int, float] = {}
         began, limit = time.monotonic(), seconds
@@ -198,7 +198,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares late ranks lost, or only those without a sign of life if there are any."""
+        """Declares the silent ranks lost; if all show signs of life, all that are late."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"
@@ -250,7 +250,7 @@ class Links:
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members, the one of this process last, because it waits for the others."""
+        """Ends all members, this process's own one last, because it waits for the others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
@@ -258,7 +258,7 @@ class Links:
                     self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
-        """Waits for the other ranks to end, because a launcher kills them when rank 0 ends."""
+        """Waits until the other ranks end, because a launcher kills them when rank 0 ends."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
         with suppress(KeyError):  # that of this process has ended

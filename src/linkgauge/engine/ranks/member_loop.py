@@ -1,4 +1,4 @@
-"""The loop of a member. A thread reads commands, so that it gives signs of life during work."""
+"""The loop of a member. A thread reads commands, so that signs of life are given during work."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ communication."""
 
 
 class Agent:
-    """Serves rank 0 over a channel. `left` is called if a rank is lost and this process must end:
-    with the loss of rank 0, or with None for another rank's."""
+    """Serves rank 0 over a channel. Calls `left` if a rank is lost and this process must end: with
+    the loss if that rank is rank 0, else with None."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Agent:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Waits for a command, and keeps communication going that other ranks may depend on."""
+        """Waits for a command, and drives communication on which other ranks may depend."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -133,7 +133,7 @@ class Agent:
         return self._channel.receive(time.monotonic() + self._silence)
 
     def _ask_for_sign(self) -> None:
-        """Never blocks, because rank 0 may no longer read."""
+        """Asks rank 0 for a sign of life, without blocking: rank 0 may no longer read."""
         if self._sending.acquire(blocking=False):
             try:
                 if self._channel.has_room:
@@ -198,7 +198,7 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Returns the results only as the first of all parties, or if a cell did not pass."""
+        """Measures a part. Only the first party returns results, unless a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number

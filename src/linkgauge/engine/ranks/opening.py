@@ -16,9 +16,9 @@ from linkgauge.model.errors import InputError
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session like `engine.session.opened`. If the benchmarks are between processes, it is
-    of all ranks, but only rank 0 gets it: the others take part and end with SystemExit. Raises
-    InputError if the request does not fit the launch, RankLost if a rank does not take part."""
+    """Opens a session. If the benchmarks need several processes, it measures with all ranks, but
+    only rank 0 gets it: the other ranks take part and end with SystemExit. Raises InputError if the
+    request does not fit the launch, RankLost if a rank does not take part."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened_alone(request, first) as session:

@@ -1,4 +1,4 @@
-"""Finds copies between ranks that only NCCL can carry out, and creates its groups' tokens."""
+"""Finds copies between ranks that only NCCL can carry out, and creates tokens for NCCL groups."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens for communicators. The first rank of a group creates the group's, once per run."""
+    """Tokens for communicators. A group's first rank creates the group's token once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the tokens of groups of which this rank is the first, by group as text."""
+        """Returns the tokens of the groups whose first member is `rank`, by the group as text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -43,8 +43,8 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows of copies between machines, by the copies' index: why its engine does not
-    reach both memories (`separate`), and why NCCL cannot carry one out (`refused`)."""
+    """What one rank knows about copies between machines, by the index of the copy: why its engine
+    cannot access both memories (`separate`), and why NCCL cannot carry out the copy (`refused`)."""
 
     separate: Mapping[int, str]
     refused: Mapping[int, str]
@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns which copies this rank's engines do not reach, and which NCCL cannot carry out.
-    `shared` names memories of devices that several ranks use."""
+    """Returns the copies with a memory that this rank's engines cannot access, and those that NCCL
+    cannot carry out. `shared` names the memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -78,8 +78,8 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the ranks of source and destination of each copy that NCCL carries out, by its index.
-    Raises Unsupported if a copy cannot be carried out at all."""
+    """Returns the copies that NCCL carries out: by the copy's index, the ranks of source and
+    destination. Raises Unsupported if a copy cannot be carried out at all."""
     known = list(found)
     separate = {
         pair: why
@@ -106,7 +106,7 @@ def passed(
 
 
 def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
-    """Whether a transfer uses memory on another machine than that of its engine."""
+    """Whether a transfer uses memory of another machine than its engine's."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 

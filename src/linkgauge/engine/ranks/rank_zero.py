@@ -28,7 +28,7 @@ class RankSession(Session):
 
 @contextmanager
 def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
-    """Opens the session. Raises RankLost for a missing rank, InputError if ranks do not fit."""
+    """Opens the session. Raises RankLost if a rank is missing, InputError if ranks disagree."""
     with (
         closing(Gathering(launch, request.settings.timeout)) as gathering,
         closing(ClusterWorker(gathering, request.settings)) as worker,

@@ -36,8 +36,8 @@ _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. They start together by compared clocks, or at once if only one rank
-    has work. Copies that two ranks pass on are the work of both."""
+    """Copies of several ranks. They start at an agreed time by compared clocks, or at once if only
+    one rank has work. A copy that two ranks carry out together counts as work of both."""
 
     def __init__(
         self, backend: MeetingRank, copies: Sequence[Copy], operation: OperationName
@@ -104,7 +104,7 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Returns each rank's most loops and sampling policy, which is None if it times nothing."""
+        """Returns each rank's sampling policy (None if it times nothing) and most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -155,7 +155,7 @@ class SpanningGroup(Gated):
         return starts.timing(found, at, loops)
 
     def close(self) -> None:
-        """Releases other ranks' memory, which the owners may free from then on."""
+        """Releases the memory of other ranks. From then on, their owners may free it."""
         super().close()
         if self._group is not None:
             self._group.close()
@@ -166,7 +166,7 @@ class SpanningGroup(Gated):
 
 
 class SpanningCollective(SpanningGroup):
-    """A collective between processes. Each of its copies is the part of one rank."""
+    """A collective between processes. Each of its transfers is one rank's share."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:

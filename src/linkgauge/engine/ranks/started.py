@@ -1,4 +1,4 @@
-"""The processes of a launch on this machine. A rank whose process has ended is not waited for."""
+"""Finds a launch's processes on this machine: ranks whose process has ended are not awaited."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """Returns a missing rank that has ended, or None. Two checks in a row must find it without
-        a process, because a launcher may run a script first. Right after a check, returns None."""
+        """Returns a missing rank that has ended, or None. Two checks in a row must find no process
+        of it, because a launcher may run a script first. Returns None if called again too soon."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -89,7 +89,7 @@ class Processes:
         return self._launch.on_one_machine and time.monotonic() >= self._started
 
     def _fewer_than_started(self) -> int:
-        """Returns how many of the launcher's children, one for each rank, have ended."""
+        """Returns how many of the launcher's children have ended. Each child is one rank."""
         launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
         if launcher is None:
             return 0
@@ -99,5 +99,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """Without rank numbers, the launch is equal in all ranks on this machine."""
+    """Returns the launch without rank numbers: this is equal in all ranks on this machine."""
     return launch._replace(rank=0, local_rank=0)

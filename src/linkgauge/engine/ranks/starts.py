@@ -1,4 +1,4 @@
-"""Measures how long after each other ranks start, and combines the timings of ranks."""
+"""Measures how far apart ranks start, and combines the timings of ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """A rank's timing. `opened` is its start signal, by the clock on which ranks agree."""
+    """A rank's timing. `opened` is when it was told to start, by the clock that ranks share."""
 
     opened: float
     timing: Timing
@@ -24,8 +24,8 @@ class RankTiming(NamedTuple):
 
 
 class Starts:
-    """Records the starts of copies and combines their timings. `places` has the rank that times
-    each copy. `awaits_all` means that all ranks have to start, not only those."""
+    """Records when copies start and combines their timings. `places` has the rank that times each
+    copy. With `awaits_all`, starts of ranks that time no copy count too."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
@@ -36,7 +36,7 @@ class Starts:
         of that many loops, as a share of the shortest copy's time."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
-        """Combines the ranks' timings. `at` is when they were to start together, or None."""
+        """Combines the ranks' timings. `at` is their agreed start time, or None."""
         if at is not None:
             self._judge(loops, ended)
             self.was_late = max(one.opened for one in ended.values()) - at > LATE_SECONDS

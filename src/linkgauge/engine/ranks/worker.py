@@ -1,4 +1,4 @@
-"""Measures a run of several ranks. Each has a worker, and the ranks of a cell measure it together.
+"""Measures a run of several ranks. Each has a worker, and a cell's ranks measure it together.
 
 Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
 the run, as in MPI, unless network interfaces are measured."""
@@ -106,8 +106,8 @@ class ClusterWorker:
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
-        """Opens the backend that the ranks measure with. The devices are GPUs if all ranks have
-        one, and host memory if none has. Raises InputError if only some ranks have a GPU."""
+        """Opens the backend with which the ranks measure. The devices are GPUs if all ranks have
+        one, and host memory if no rank has one. Raises InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         named = () if {*ACCELERATORS} <= {*accelerators} else OF_ROOMS
@@ -146,8 +146,8 @@ class ClusterWorker:
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Makes the first rank of each device hold it until the run ends. Raises DeviceBusy if
-        another run measures it; with `wait`, reports that run once and waits for its end."""
+        """Makes one rank for each device hold it until the run ends. Raises DeviceBusy if another
+        run measures the device; with `wait`, reports that run once and waits until it ends."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -173,8 +173,8 @@ class ClusterWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. If a rank is lost meanwhile, the cells fail; if that ends the run, the
-        next call raises RankLost."""
+        """Measures cells. If a rank is lost meanwhile, the cells fail. If the loss ends the run,
+        the next call raises RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
         return concurrent_unable(
@@ -208,7 +208,7 @@ class ClusterWorker:
         return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """The ranks of memories and engines; in a broadcast and on a simulated machine, all."""
+        """Returns ranks of memories and engines; all for broadcasts and simulated machines."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
@@ -232,7 +232,7 @@ class ClusterWorker:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
-        """Returns `least`, because only one process has a first look at its host."""
+        """Returns `least`, because only runs of one process search for a buffer size."""
         return least
 
     def keep_output(self, folder: Path) -> None:
@@ -248,7 +248,7 @@ class ClusterWorker:
         self.close()
 
     def close(self) -> None:
-        """Ends nothing: the ranks and their devices stay until the gathering is closed."""
+        """Ends no rank: ranks and their devices stay until the gathering is closed."""
         with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"

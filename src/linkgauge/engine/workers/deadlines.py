@@ -25,8 +25,8 @@ per CPU."""
 
 
 class Deadlines(NamedTuple):
-    """Deadlines in seconds. `slow` is how many times as long as usual everything may take. `limit`
-    replaces the usual time for an answer."""
+    """Deadlines in seconds. `slow` is the factor by which everything may take longer than usual.
+    `limit` replaces the usual time for an answer."""
 
     slow: float = 1.0
     limit: float | None = None
@@ -36,7 +36,7 @@ class Deadlines(NamedTuple):
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Returns the seconds to warm up work that moves so many bytes, and `more` seconds."""
+        """Returns the seconds allowed to warm up work that moves `moved` bytes, plus `more`."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
@@ -44,7 +44,7 @@ class Deadlines(NamedTuple):
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Returns the seconds that a phase or sample may take, from the longest time so far."""
+        """Returns the seconds allowed for a phase or sample, by the `longest` so far."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
@@ -53,5 +53,5 @@ class Deadlines(NamedTuple):
 
     @property
     def of_settling(self) -> float:
-        """The seconds that ranks get to answer after they waited for a lost rank."""
+        """The seconds in which ranks must answer after they waited for a lost rank."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS

@@ -27,24 +27,24 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the `Machine` with the devices of these backends. A `brief` survey opens only
-    backends whose devices cannot be known otherwise."""
+    """Asks for the `Machine` with the devices of these backends. With `brief`, the worker opens
+    only backends whose devices cannot be known otherwise."""
 
     accelerators: tuple[str, ...] = ()
     brief: bool = False
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for an `Inventory`: the facts about these backends that a survey leaves out."""
+    """Asks for an `Inventory`: the facts that a `Survey` of these backends leaves out."""
 
     accelerators: tuple[str, ...] = ()
 
 
 class Repetition(msgspec.Struct, frozen=True):
     """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
-    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds, from which
-    simulated faults count on. `most` is the seconds after which the repetition is given up, because
-    the run's time budget ends; None for as long as it needs."""
+    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds; simulated
+    faults count cells from there on. `most` is the seconds after which the repetition is aborted,
+    because the run's time budget ends; None for no limit."""
 
     number: int = 0
     taken: int = 0
@@ -58,7 +58,7 @@ FIRST = Repetition()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the results of a repetition of these cells at the same time, in this order."""
+    """Asks to measure these cells once, all at the same time. The results come in this order."""
 
     cells: tuple[PlannedCell, ...]
     size: int
@@ -66,14 +66,14 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a device's fastest settings. The answer says whether there were any to search."""
+    """Asks to search a device's fastest settings. The answer says whether there were any."""
 
     device: str
     peer: str | None
 
 
 class FindBuffer(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a buffer size beyond the caches of this node's CPUs. All sizes are in bytes."""
+    """Asks for a buffer size in bytes, `least` to `most`, beyond the caches of this node's CPUs."""
 
     node: int
     least: int
@@ -81,14 +81,14 @@ class FindBuffer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Asks to free the buffers kept for later cells: another worker needs memory. No answer."""
+    """Asks to free buffers kept for later cells, because another worker needs memory. No answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | FindBuffer | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
-    """Reports the settings that are being tried, before the answer to `Tune`."""
+    """Reports settings that are tried. Such reports precede the answer to `Tune`."""
 
     tried: Tried
 
@@ -132,9 +132,9 @@ def concurrent_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
-    get that result; `measure` measures the others. If `check` refuses a cell that must run at the
-    same time as the others, all are refused."""
+    """Returns the results of all cells, in order. `measure` measures all cells but those that the
+    plan skips or `check` refuses, whose results say so. If `check` refuses a cell that must run at
+    the same time as the others, all are refused."""
     results: dict[int, CellResult] = {}
     for at, cell in enumerate(cells):
         try:
@@ -151,7 +151,7 @@ def concurrent_unable(
 
 
 def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
-    """Returns results as another process receives them. Raises if a value cannot be sent."""
+    """Returns results as another process would receive them. Raises if a value cannot be sent."""
     return value_of(msgspec.Raw(encode(cells)), tuple[CellResult, ...])
 
 
@@ -201,9 +201,9 @@ controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """The state of a worker. `begun` is when the cell began, `since` when the phase or the current
-    sample did, in seconds of the monotonic clock, which all processes share. `warm_up` is the
-    duration of the warm-up, and `longest` that of the longest sample; 0 until known."""
+    """The state of a worker. `begun` is when the cell began, `since` when its phase or current
+    sample began, in seconds of the monotonic clock, which all processes share. `warm_up` is the
+    duration of the warm-up, and `longest` that of the longest sample; both are 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -219,7 +219,7 @@ class Signs:
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """Reports a phase: "allocate" begins a cell, "measure" comes again after each sample."""
+        """Reports a phase. "allocate" begins a cell; "measure" is repeated after each sample."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

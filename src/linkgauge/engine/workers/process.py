@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for what workers print, until the folder of the run is known. Without a
-    folder, the content goes to stderr in the end."""
+    """A nameless file that receives what workers print until the run's folder is known. Without a
+    folder, its content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -37,7 +37,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes out what workers have printed since the last call. They must have ended."""
+        """Writes out what workers printed since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -58,7 +58,7 @@ _A = TypeVar("_A")
 
 class WorkerProcess(Process):
     """A process with the host's backend and at most one accelerator backend. It loads its modules
-    before it has work."""
+    before it receives work."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -80,7 +80,7 @@ class WorkerProcess(Process):
         return self.process.pid
 
     def begin(self, settings: Settings) -> None:
-        """Sends the settings before any command is sent, and does nothing after that."""
+        """Sends the settings before the first command. Later calls do nothing."""
         if self._busy:
             self._busy = False
             self.send(Start(settings))
@@ -97,9 +97,9 @@ class WorkerProcess(Process):
         heard: Callable[[Tried], None] = lambda tried: None,
         until: float = math.inf,
     ) -> _A:
-        """Returns the worker's answer to the last command, as `answer` does. `left` returns the
-        seconds that a worker in a given state may still take, without waiting for a CPU. The worker
-        is ended at the moment `until` in any case. `heard` receives each `Tried` first."""
+        """Returns the worker's answer to the last command. `left` returns how many more seconds a
+        worker in a given state may take, not counting waits for a CPU; with `left`, the worker is
+        ended at `until` at the latest. `heard` receives each `Tried` first."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -117,7 +117,7 @@ class WorkerProcess(Process):
 
 
 class BriefWorker(WorkerProcess):
-    """A worker that surveys the machine for a screen. Nobody waits for its end."""
+    """A worker that surveys the machine for a screen. It is killed without waiting for its end."""
 
     def kill(self) -> None:
         self.abandon()
@@ -134,7 +134,7 @@ def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
 
 
 class CpuWaits:
-    """How long a process has waited for CPUs since this object was made."""
+    """Measures how long a process has waited for CPUs since this object was made."""
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -142,7 +142,7 @@ class CpuWaits:
 
     @property
     def seconds(self) -> float:
-        """The seconds of the thread that has waited longest."""
+        """The seconds that the longest-waiting thread has waited."""
         waits = waits_for_cpu(self._process)
         since = (wait - self._before.get(thread, 0.0) for thread, wait in waits.items())
         return max(since, default=0.0)

@@ -57,7 +57,7 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the arguments that, before a command, make it run under a profiler. `report` is the
+    """Returns the words that make a command run under a profiler, if put before it. `report` is the
     path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
@@ -70,7 +70,7 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
 
 
 class ProfilerReport(NamedTuple):
-    """The files of a profiler about one worker. The report is `path` plus the profiler's suffix."""
+    """A profiler's files about one worker. The report is at `path` plus the profiler's suffix."""
 
     path: Path
 
@@ -211,7 +211,7 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """After the profiler's end, the worker's process id may belong to another process."""
+        """Kills the worker, except after the profiler's end: its process id may be reused."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)

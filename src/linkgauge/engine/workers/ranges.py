@@ -19,7 +19,7 @@ _INJECTED = "NVTX_INJECTION64_PATH"
 
 
 def profiled_by(settings: Settings) -> str | None:
-    """Returns this process's profiler, of the settings or started by the user; else None."""
+    """Returns this process's profiler, from the settings or started by the user, or None."""
     return settings.profiler or ("a profiler" if os.environ.get(_INJECTED) else None)
 
 
@@ -39,7 +39,7 @@ def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
 
 @contextmanager
 def marked(names: Iterable[str], profiler: str | None) -> Iterator[None]:
-    """Shows a range for each name while this block runs. Does nothing without a profiler."""
+    """Marks a range for each name during this block. Does nothing without a profiler."""
     with ExitStack() as open_ranges:
         if profiler is not None:
             try:

@@ -70,8 +70,8 @@ FAILURES = 3
 def workers_of(
     settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Workers:
-    """Returns a `Supervisor`. A simulated machine is measured in this process, unless one of its
-    faults may end or hang the process, or a profiler is to start it."""
+    """Returns a `Supervisor`. Returns a `LocalWorker` for a simulated machine, unless one of its
+    faults may end or hang the process, or a profiler has to start it."""
     if settings.simulation is not None and settings.profiler is None:
         from linkgauge.backends.sim.machine import machine_of
 
@@ -83,9 +83,9 @@ def workers_of(
 
 
 class Supervisor:
-    """Measures in worker processes. `first` is one that is already started. With `brief`, the
-    machine is only shown: backends have at most so many seconds, and only until one reaches
-    accelerators; nobody waits for a worker's end."""
+    """Measures in worker processes. `first` is a worker that already runs. With `brief`, the
+    machine is only shown: each backend has at most `brief` seconds, and less once another one has
+    found accelerators. Nothing then waits for workers to end."""
 
     def __init__(
         self,
@@ -270,12 +270,12 @@ class Supervisor:
         return ProfiledProcess(self._reports, self._surroundings)
 
     def keep_output(self, folder: Path) -> None:
-        """Sets the folder that keeps the output of workers once they have ended."""
+        """Sets the folder to which the output of ended workers is written."""
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs further workers, one of them at once, under this profiler, which writes to the
-        folder. Raises InputError if it is not installed, BackendError if no worker starts."""
+        """Runs further workers under this profiler, and starts the first. The profiler writes to
+        the folder. Raises InputError if it is not installed, BackendError if no worker starts."""
         from .profiled import Reports
 
         self.close()
@@ -297,7 +297,8 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """With two accelerator backends, the worker of the one returned refuses the cell."""
+        """Returns the backend of the worker to use. If the cell has two accelerator backends, the
+        worker of the one returned refuses it."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}

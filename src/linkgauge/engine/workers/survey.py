@@ -19,7 +19,7 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
-    """Whether no driver is loaded for a backend, which then answers within milliseconds."""
+    """Whether a backend's driver is not loaded. Such a backend answers within milliseconds."""
     return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 
@@ -41,7 +41,7 @@ def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeEr
 
 
 def merge_inventories(inventories: Sequence[Inventory]) -> Inventory:
-    """Joins the workers' inventories. The host is that of the first that read it."""
+    """Joins the workers' inventories. The host's facts come from the first that has any."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

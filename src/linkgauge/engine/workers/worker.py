@@ -43,7 +43,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process. `on_phase` is called as each phase begins and after each sample."""
+    """Measures in this process. Calls `on_phase` when a phase begins and after each sample."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class LocalWorker:
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
-        """Returns the host and the devices of these backends. Those without devices are listed with
-        the reason. A `brief` survey opens only backends whose devices cannot be known otherwise."""
+        """Returns the host and these backends' devices. Backends without devices are listed with
+        the reason. With `brief`, opens only backends whose devices cannot be known otherwise."""
         if not brief:
             self._backend("host")  # load everything needed before a run begins
         devices: dict[str, tuple[Device, ...]] = {}
@@ -89,7 +89,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, with a reason for each that is unreadable."""
+        """Returns the facts that a survey leaves out, and the reason for each unreadable one."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -129,7 +129,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """Under a profiler, nothing is searched, and launches may have to wait for the device."""
+        """The engines' settings. Under a profiler, nothing is tuned, and launches may wait."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -155,7 +155,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """None if all cells are measured, as ranks measure theirs."""
+        """None if each cell has to be measured: on a real machine, and in a run of ranks."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
@@ -276,7 +276,7 @@ def _close(backend: Backend) -> None:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """Returns the backend of each transfer, which is that of its engine. Raises Unsupported for two
+    """Returns each transfer's backend, which is its engine's. Raises Unsupported for two
     accelerator backends, because their APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})

@@ -78,8 +78,8 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 
 class Anonymizer:
-    """Numbers the pseudonyms of each kind. `known` has words (users, ids of devices) that are
-    always replaced, by the kind of their pseudonym. `others` are names of other hosts."""
+    """Replaces names by numbered pseudonyms. `known` has words that are always replaced (users, ids
+    of devices), by kind of pseudonym. `others` are names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -122,11 +122,11 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """Replaces names and identifiers in prose. Not for sysfs: a host may be called node0."""
+        """Replaces names and identifiers in prose. Not for sysfs, where `node0` is no host."""
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:
-        """Does as `prose` for a text without e-mail addresses, such as the name of a unit."""
+        """Does as `prose`, but for a text without e-mail addresses, such as a unit's name."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -143,7 +143,7 @@ class Anonymizer:
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """Replaces identifiers in each step of a path, and names if people chose the steps."""
+        """Replaces identifiers in each step of a path; if `named`, also names."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 
@@ -156,7 +156,7 @@ class Anonymizer:
         return f"{kind}-{self.number(kind, value)}"
 
     def equivalent(self, kind: str, value: str, begin: str = "") -> str:
-        """Returns a pseudonym with the value's length and separators, which begins with `begin`."""
+        """Returns a pseudonym that begins with `begin`, with the value's length and separators."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -166,7 +166,7 @@ class Anonymizer:
 
 
 class TextRule(NamedTuple):
-    """Finds identifiers by `pattern`, except on lines that match `but`; `change` replaces them."""
+    """Replaces matches of `pattern` by what `change` returns, but not on lines that match `but`."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]
@@ -223,12 +223,12 @@ RULES = (
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a host's name can be replaced safely: it is no common word and no number."""
+    """Whether a host's name can be replaced safely: it is neither a common word nor a number."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    r"""A dash in a host's name may be written twice (LVM) or as \x2d (systemd)."""
+    r"""Matches hosts' names. Their dashes may be written twice (LVM) or as \x2d (systemd)."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

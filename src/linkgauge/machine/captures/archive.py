@@ -30,7 +30,7 @@ this much or less."""
 
 
 class _Xz:
-    """Reads .xz in limited memory, because a hostile file could ask for any amount."""
+    """Reads .xz in limited memory, because a hostile file could demand any amount."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -87,13 +87,13 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz with sorted members without times or owners. Raises what `write_new` does."""
+    """Writes a .tgz of sorted members, without times and owners. Raises what `write_new` does."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
-    """Writes an archive for its owner only, or to stdout (`-`). Raises InputError if the file
-    exists or cannot be created, and ResultsError if the disk is full."""
+    """Writes an archive that only its owner can read, or writes it to stdout (`-`). Raises
+    InputError if the file exists or cannot be created, and ResultsError if the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -137,7 +137,7 @@ def read_archive(path: Path) -> Captured:
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns the files of an archive. Raises InputError, with `remedy` for a wrong file."""
+    """Returns an archive's files. Raises InputError, with `remedy` if it is no archive."""
     return _unpacked(path, remedy).files
 
 
@@ -156,8 +156,8 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """Returns the folder of a captured machine, with a slash at its end; empty for `path` itself.
-    Raises InputError if there is no machine, or more than one."""
+    """Returns the folder of the captured machine, with a slash at its end; empty if it is `path`
+    itself. Raises InputError if there is no machine, or more than one."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -205,7 +205,7 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """Raises InputError if the archive holds no captured machine."""
+        """Returns the captured machine. Raises InputError if the archive holds none."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(

@@ -72,7 +72,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Content behind a symbolic link is recorded only under the link's target."""
+        """Whether a path leads through a link. Content is recorded only under the target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -97,8 +97,8 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """Captures the machine below `root`, with the devices of `machine`. Tools run only for ROOT, by
-    default all that suit it; for another root, their earlier output is copied."""
+    """Captures the machine below `root`, with the devices of `machine`. If `root` is ROOT, runs
+    `commands`, by default all tools that suit it; for another root, copies their earlier output."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -150,7 +150,7 @@ def read_machine(root: Root) -> Machine:
 
 
 def read_manifest(root: Root) -> Manifest:
-    """Returns an empty manifest if it is missing or damaged."""
+    """Returns a capture's manifest; an empty one if it is missing or damaged."""
     try:
         return msgspec.json.decode(root.content(MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

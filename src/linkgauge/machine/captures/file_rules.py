@@ -63,7 +63,7 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Other parts of an SMBIOS table may hold passwords or serial numbers."""
+    """Keeps only DIMMs: other parts of an SMBIOS table may hold passwords or serial numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
@@ -76,7 +76,7 @@ def _tool(content: bytes) -> bytes:
 
 
 def _uname(who: Anonymizer, text: str) -> str:
-    """The second word of `uname -a` is the host's name."""
+    """Replaces names, also the host's, which is the second word of `uname -a`."""
     text = re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text)
     return who.prose(re.sub(r"\S+@\S+", REMOVED, text))
 
@@ -86,7 +86,7 @@ def _groups(who: Anonymizer, text: str) -> str:
 
 
 def _group(who: Anonymizer, path: str) -> str:
-    """Keeps the words of systemd, schedulers and container runtimes; replaces others."""
+    """Replaces words that are not those of systemd, schedulers and container runtimes."""
 
     def kept(word: re.Match[str]) -> str:
         is_known = word["kept"] or _GROUPS.fullmatch(word[0])
@@ -160,8 +160,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """Changes files whose path matches: by `removed` always, by `replaced` in an anonymous
-    capture."""
+    """Changes files whose path matches `path`: always by `removed`, and in an anonymous capture by
+    `replaced`."""
 
     path: str
     removed: Callable[[bytes], bytes] | None
@@ -209,7 +209,7 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Finds hosts in `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    """Yields hosts in `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = tree.text(path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
@@ -218,7 +218,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """Replaces names in files, links and paths. `known` are UUIDs of devices."""
+    """Replaces names in files, links and paths. `known` are the UUIDs of devices."""
     who = Anonymizer(tree.text(_HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
@@ -235,7 +235,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Names of files keep their words, because the kernel chooses them."""
+    """Replaces names in a path. A file's own name keeps its words: the kernel chooses them."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

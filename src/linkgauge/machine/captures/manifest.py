@@ -15,7 +15,7 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What no file says: devices as backends describe them, packages, and tools that were run."""
+    """Facts in no other file: devices as backends describe them, packages, and results of tools."""
 
     schema: OwnName = SCHEMA
     linkgauge: Version = __version__

@@ -1,4 +1,4 @@
-"""Leaves out every text of a document whose type does not declare it (`model.shareable`)."""
+"""Removes each text in a document whose type does not declare it shareable (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """Equal names of several documents have equal pseudonyms. `own` are more words to keep,
-    `options` those to keep of a command line, and `named` has pseudonyms by names in lower case."""
+    """Replaces texts of documents. Equal names in several documents have equal pseudonyms. `own`
+    are more words to keep, `options` are kept in command lines only, and `named` maps names in
+    lower case to their pseudonyms."""
 
     def __init__(
         self,
@@ -184,8 +185,8 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """A letter or two beside a number pass (`H200`, `x16`); what looks like an identifier does
-    not."""
+    """Whether a text has only these words. One or two letters beside a number pass (`H200`, `x16`);
+    what looks like an identifier does not."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False
@@ -217,7 +218,7 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """A key that is not kept hides the text that is its value."""
+    """Changes keys and values. The value of a changed key is removed if it is a text."""
     if key is _same and value is _same:
         return None
 

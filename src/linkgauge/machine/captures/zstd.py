@@ -1,4 +1,4 @@
-"""Zstandard, by Python 3.14's module or `zstandard`. Both refuse windows above 128 MiB."""
+"""Zstandard, by Python 3.14's module or by `zstandard`. Both refuse windows above 128 MiB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEVEL = 9
 
 
 def compressed(content: bytes) -> bytes:
-    """Equal content gives equal bytes. Raises MissingPackage."""
+    """Compresses equal content to equal bytes. Raises MissingPackage without Zstandard."""
     own = _own()
     if own is not None:
         return bytes(own.compress(content, _LEVEL))

@@ -1,4 +1,4 @@
-"""The main function of a process that works for another process, and ends when that is gone."""
+"""The main function of a process that works for another process, and ends when that one is gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main(module: str, address: str, parent: int) -> None:
     """Runs the module's `serve(channel)` for the process `parent`. `address` is the number of an
-    open socket, or under a profiler an abstract name."""
+    open socket or, under a profiler, the name of an abstract socket."""
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
     # to the parent.
     ignore_ending()
@@ -52,7 +52,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """The delay lets a profiler fetch its data."""
+    """Kills this process after its parent's end, with a delay in which a profiler fetches data."""
 
     def wait() -> None:
         left = select.poll()

@@ -1,4 +1,4 @@
-"""Starts commands that are not linkgauge's own, and ends them with all processes of theirs."""
+"""Starts commands that are not linkgauge's own, and ends them with all their processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK = 0.02
 
 
 def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """Starts a command, by the shell if it is a text, in its own process group. Raises OSError."""
+    """Starts a command in its own process group; a text runs in the shell. Raises OSError."""
     return subprocess.Popen(  # noqa: S603  # what the user has asked for
         command,
         shell=isinstance(command, str),
@@ -29,7 +29,7 @@ def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
 
 def end(leader: subprocess.Popen[bytes]) -> None:
-    """Ends the group by SIGTERM, which `sudo` passes on, and later by SIGKILL."""
+    """Ends the command's group by SIGTERM, which `sudo` passes on, and later by SIGKILL."""
     deadline = time.monotonic() + GRACE_SECONDS
     _signal(leader, signal.SIGTERM)
     _signal(leader, signal.SIGCONT)  # one that is stopped would not notice
@@ -43,7 +43,7 @@ def end(leader: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
-    """Returns whether the group still has processes."""
+    """Sends a signal. Returns whether the group still has processes."""
     leader.poll()  # reaps it: what has ended counts as long as it is not reaped
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader.pid, number)
@@ -52,7 +52,7 @@ def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
 
 
 def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
-    """Whether a process is stopped, as by the kernel if it asks at linkgauge's terminal."""
+    """Whether one of the processes is stopped, as happens if it asks at linkgauge's terminal."""
     for name in ROOT.names("proc"):
         if name.isdecimal():
             fields = (ROOT.text(f"proc/{name}/stat") or "").rpartition(")")[2].split()

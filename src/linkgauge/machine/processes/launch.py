@@ -12,9 +12,9 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """This process's place in a launch; `local_rank` and `local_size` count on this machine. Only
-    the launch knows the name `job`. `mpi` is mpi4py's name for its MPI (None: any). Without MPI,
-    ranks meet at `first` (HOST:PORT) and show the secret `token`."""
+    """This process's place in a launch. `local_rank` and `local_size` count on this machine. `job`
+    identifies the launch. `mpi` is mpi4py's name for its MPI (None: any). Without MPI, ranks meet
+    at `first` (HOST:PORT) and show the secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -31,13 +31,13 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether ranks meet at a named socket: on one machine, without an address."""
+        """Whether ranks meet at a named socket: all are on one machine, and there is no `first`."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's variables. Those in `job` name the launch, or else the id of the
-    process that started the ranks does. `mpi` is mpi4py's name for the launcher's MPI."""
+    """The names of a launcher's variables. Those in `job` identify the launch; without them, the id
+    of the process that started the ranks does. `mpi` is mpi4py's name for the launcher's MPI."""
 
     rank: str
     size: str
@@ -74,7 +74,7 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """Raises InputError if a variable has a wrong value."""
+    """Returns this process's place in a launch. Raises InputError if a variable is wrong."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -116,7 +116,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """Returns `process` or the first parent of it that started ranks. A shell may stand between."""
+    """Returns the process that started the ranks: `process` or one of its parents, or None."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -139,7 +139,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns ranks per CPU on this machine; the launcher's CPUs count, as it may bind ranks."""
+    """Returns ranks per CPU on this machine, by the launcher's CPUs, because it may bind ranks."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))
@@ -149,7 +149,7 @@ def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns LINKGAUGE_HOST or the machine's name. Ranks of one name can share memory."""
+    """Returns LINKGAUGE_HOST or the machine's name. Ranks with equal names can share memory."""
     return environment.get("LINKGAUGE_HOST") or os.uname().nodename
 
 
@@ -158,7 +158,7 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether to report errors of arguments: of ranks with one command, only rank 0 does."""
+    """Whether this process reports errors in arguments: of several ranks, only rank 0 does."""
     try:
         rank = launched().rank
     except InputError:

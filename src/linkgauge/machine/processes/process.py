@@ -1,4 +1,4 @@
-"""Starts a process that works for this process, sends commands, and ends it."""
+"""Starts a process that works for this one, sends it commands, and ends it."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """Runs `serve(channel)` of a module. `words` are types of progress messages. `surroundings` are
-    the CPUs and the environment, `output` is a file descriptor, and `session` keeps the terminal's
-    signals away."""
+    """A process that runs `serve(channel)` of a module. `words` are the types of progress messages.
+    `surroundings` are its CPUs and environment, `output` is a file descriptor, and `session` keeps
+    the terminal's signals away."""
 
     name = "the process"
     words: Any = None
@@ -87,7 +87,7 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """If the process is gone, only the next `answer` fails."""
+        """Sends a command. If the process is gone, only the next `answer` fails."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -101,8 +101,9 @@ class Process:
         left: Callable[[], float] | None = None,
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
-        """`left` returns the seconds left; `heard` gets each progress message. Raises ProcessLost
-        if the process ends or time runs out, and LinkgaugeError if only the command fails."""
+        """Returns the answer to the last command. `left` returns how many seconds are left, and
+        `heard` gets each progress message. Raises ProcessLost if the process ends or time runs out,
+        and LinkgaugeError if only the command fails."""
         while True:
             try:
                 self._wait(left)
@@ -121,7 +122,7 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Kills the process and raises ProcessLost if time runs out."""
+        """Waits for a message. Kills the process and raises ProcessLost if time runs out."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -157,7 +158,7 @@ class Process:
         self._channel.end()
 
     def close(self, grace: float = GRACE) -> None:
-        """Ends the process; an idle one has `grace` seconds to exit. May be called again."""
+        """Ends the process; if idle, it has `grace` seconds to exit. May be called again."""
         self.end()
         self._end(grace)
 
@@ -171,13 +172,13 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """`address` is the number of an open socket, or the name of an abstract socket."""
+    """Returns the command. `address` is an open socket's number or an abstract socket's name."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments
 
 
 def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The value None removes a variable."""
+    """Returns this process's environment with these changes; None removes a variable."""
     changed = {**os.environ, **changes}
     return {name: value for name, value in changed.items() if value is not None}

@@ -16,13 +16,13 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def ignore_ending() -> None:
-    """Leaves the signals that end a run to another process."""
+    """Ignores the signals that end a run, because another process handles them."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 class Signals:
-    """Handles signals by `_interrupt` while open, if they are not ignored and have a handler."""
+    """Handles signals by `_interrupt` while open, except those ignored or without a handler."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}

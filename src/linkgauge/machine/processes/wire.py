@@ -33,14 +33,14 @@ class NotReached(LinkgaugeError):
 
 
 def name_of(launch: Launch) -> str:
-    """The name is in the abstract namespace, and so vanishes with its process."""
+    """Returns rank 0's socket name. It is abstract, and so vanishes with its process."""
     job = os.fsencode(launch.job)
     short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
     return f"\0linkgauge/ranks/{os.getuid()}/{short}/0"
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Raises InputError if another process has the socket's name."""
+    """Listens for ranks on this machine. Raises InputError if the socket's name is taken."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(name_of(launch))
@@ -55,7 +55,7 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Calls `look` between attempts. Raises NotReached after `seconds`, or any error of `look`."""
+    """Connects to rank 0. Calls `look` between attempts. Raises NotReached after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -74,7 +74,7 @@ def connect_here(
 
 
 def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
-    """Returns a socket, with host, port and a token: anybody could connect, ranks must show it."""
+    """Returns a listening socket, with host, port and a token that ranks must show."""
     listening = socket.create_server(("", 0), backlog=BACKLOG)
     token = secrets.token_bytes(TOKEN_BYTES)
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
@@ -94,7 +94,7 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Does as `connect_here` for HOST:PORT, also if rank 0 starts later."""
+    """Connects like `connect_here`, but to HOST:PORT; rank 0 may start later."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -112,7 +112,7 @@ def _host_and_port(first: str) -> tuple[str, int]:
 
 
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
-    """Raises NotReached if the connection fails, or takes more than `seconds`."""
+    """Connects to rank 0. Raises NotReached if that fails or takes more than `seconds`."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except (OSError, OverflowError) as error:
@@ -127,7 +127,7 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Short messages are sent at once, and a lost connection is noticed even in silence."""
+    """Makes short messages go at once, and a lost connection be noticed even in silence."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
