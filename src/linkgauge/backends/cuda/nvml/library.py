@@ -1,5 +1,5 @@
-"""Facts about devices from NVML, by nvidia-ml-py. Any call may fail (virtual machine, no root,
-older driver): the value is then null, and `unknown` has the reason."""
+"""Reads facts about devices from NVML, by nvidia-ml-py. Any call may fail (in a virtual machine,
+without root, with an older driver): the fact is then null, and `unknown` holds the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Neither this process nor its parent's workers count. Returns None if a process is hidden."""
+    """Returns processes that are no workers of ours, or None if one is hidden from this process."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -91,7 +91,7 @@ def open_library() -> Any:
 
 
 class Questions:
-    """About one device. Without an answer, the value is None, and `unknown` has the reason."""
+    """Asks about one device. An unanswered question yields None, and its reason in `unknown`."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
@@ -142,7 +142,7 @@ def is_lost(asked: Questions) -> bool:
 
 
 class NvmlTelemetry:
-    """Facts about the devices of this process; without NVML, all are unknown."""
+    """Reads facts about the devices that this process uses. Without NVML, all facts are unknown."""
 
     def __init__(self, devices: Sequence[CudaDevice] | Sequence[Card]) -> None:
         self._devices = devices
@@ -172,7 +172,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Devices that NVML does not know are left out."""
+        """Returns the sensors of these devices, without those that NVML does not know."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -211,7 +211,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """May be called again. A question that another thread asks meanwhile does not fail."""
+        """May be called again. Another thread that asks NVML meanwhile gets no error."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -219,7 +219,7 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: CudaDevice | Card) -> Any:
-    """A MIG instance has the handle of its GPU, whose links and clocks they are."""
+    """Returns NVML's handle of the GPU. A MIG instance uses its GPU's links and clocks."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
@@ -316,7 +316,7 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """Returns the application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
+    """Returns the application clock in Hz, or None if it is the default or unknown."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
