@@ -52,7 +52,7 @@ class ComputeWork:
 def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Returns a kernel and three groups, which run the kernel, the copies, and both at once. Raises
+    """Returns a kernel and three groups: the kernel alone, the copies, and both at once. Raises
     Unsupported if the copies have no gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
@@ -67,8 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a chase of pointers by a GPU thread (`bulk`: by bulk copies) on each
-    multiprocessor."""
+    """Returns a pointer chase by a GPU thread (`bulk`: by bulk copies) on each multiprocessor."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

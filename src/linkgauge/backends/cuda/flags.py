@@ -29,8 +29,7 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """Polls the flag at address `mine`, writes that at `theirs`, stores times at `report`, if
-    any."""
+    """Polls a flag at address `mine`, writes that at `theirs`, stores times at `report` if set."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0

@@ -1,9 +1,9 @@
 """Runs copies and kernels at the same time, and times them by events. A gate (start signal) holds
-streams back until all their work is enqueued; then each stream warms up. When all are warm (or each
-by itself if `aligned` is false, as in nvbandwidth's doMemcpyCore), the first stream records its
-start. The others wait for this event and then record their own. The first stream waits for all ends
-and records the group's. Streams wait only for events enqueued earlier: those that share a hardware
-queue cannot deadlock."""
+streams back until all their work is enqueued; then each stream warms up. When all are warm (if
+`aligned` is false: when the first stream is, as in nvbandwidth's doMemcpyCore), the first stream
+records its start. The others wait for this event and then record their own. The first stream waits
+for all ends and records the group's. Streams wait only for events enqueued earlier: those that
+share a hardware queue cannot deadlock."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """What opens a buffer in another process: it starts `offset` bytes into the driver's
-    `allocation`. `mapped` is the bytes to map for a fabric handle, else 0. A null `domain`
-    (NVLink's) is unknown."""
+    """How another process opens a buffer. It begins `offset` bytes into the driver's
+    `allocation`; `mapped` is the bytes to map for a fabric handle, else 0; `domain` the NVLink
+    domain, if known."""
 
     machine: str
     allocation: bytes
@@ -112,8 +112,7 @@ def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Releas
 
 
 def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Raises Unsupported if other machines could not open it, AllocationError if memory is
-    short."""
+    """Raises Unsupported if other machines cannot open it, AllocationError if memory is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"

@@ -95,8 +95,7 @@ def chosen(
     operation: OperationName = "copy",
 ) -> CopySettings:
     """Returns the user's settings, else those in `tuned`, else defaults. If the user sets a kernel
-    or its grid, `tuned` is ignored. Copies both ways need the plain kernel: the bulk kernel has one
-    way."""
+    or its grid, `tuned` is ignored. For copies both ways, the kernel must be the plain one."""
     given, default = {"streams": engines.streams}, defaults(transfer, operation)
     base = tuned.get(key(transfer, operation), default)
     if transfer.engine.kind == "sm":

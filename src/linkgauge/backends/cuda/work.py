@@ -124,8 +124,7 @@ def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns a copy that disturbs the measured one and outlasts it, in as few loops as
-    possible."""
+    """Returns a copy that disturbs the measured copy and outlasts it, in as few loops as needed."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:

@@ -1,8 +1,8 @@
-"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. `rma` is one-sided
-access to a window of the other rank's memory: the engine's owner writes (MPI_Put) or reads
-(MPI_Get), and flushes. `msg` sends messages (MPI_Isend, MPI_Irecv): if the destination owns it, on
-request; if the source owns it, the destination acknowledges the last. A broadcast is MPI's own. The
-owner measures from before the first call until all bytes have arrived."""
+"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. The rank that owns the
+engine times a copy from before the first call until all bytes have arrived. Engine `rma` accesses a
+window of the other rank's memory: its owner writes (MPI_Put) or reads (MPI_Get), and flushes.
+Engine `msg` sends messages (MPI_Isend, MPI_Irecv). A destination that owns it first requests the
+messages; if the source owns it, the destination acknowledges the last message."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class Window(NamedTuple):
-    """`sizes` are the bytes of each rank's part, `base` is the address of this rank's part, and
-    `repetition` the number of the repetitions that use the window."""
+    """Memory that several ranks share. `sizes` are the bytes of each rank's part, `base` is the
+    address of this rank's part. Repetitions with the number `repetition` use it."""
 
     handle: Any
     sizes: Mapping[int, int]
@@ -64,8 +64,8 @@ class Window(NamedTuple):
 
 
 class WindowPart(ByThreads):
-    """The buffer is at `offset` in the memory of the rank `target`. On the target, `base` is the
-    address of its part of the window; elsewhere None."""
+    """A buffer in a window, at `offset` in the part of the rank `target`. `base` is that part's
+    address on the target itself, and None on other ranks."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -86,7 +86,7 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Before and after use, the window's two copies are made equal (MPI 4.1, 12.4)."""
+        """Synchronizes the window's two copies before and after use (MPI 4.1, 12.4)."""
         self._sync()
         yield self.address
         self._sync()
@@ -96,7 +96,7 @@ class WindowPart(ByThreads):
             self.window.Sync()
 
     def free(self) -> None:
-        """All ranks free the window together later."""
+        """Does nothing: all ranks free the whole window together later."""
 
 
 class MpiRank(HostRank, RankBackend):
@@ -156,7 +156,7 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Only one-sided accesses need a buffer in a window."""
+        """Buffers for one-sided access are apart, because only they must lie in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
@@ -165,10 +165,10 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """A window for all buffers takes no longer than for one. Repetitions of the same number use
-        the window of these ranks again, others get a new one: the speed of memory partly depends on
-        addresses. It has room for all that these ranks needed before, so that each pass allocates
-        it once."""
+        """Puts all buffers into one window, which takes no longer than for one buffer. The speed of
+        memory partly depends on addresses, so only repetitions of the same number use the same
+        window. It has room for the largest buffers that these ranks have had, so that later cells
+        can use it."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -192,7 +192,7 @@ class MpiRank(HostRank, RankBackend):
     def _allocate(
         self, sizes: Mapping[int, int], ranks: tuple[int, ...], repetition: int
     ) -> Window:
-        """Keeps the window if all of its ranks have room for their parts."""
+        """Keeps the window for later cells if all of its ranks have room for their parts."""
         size = sizes[self.rank]
         here = self.home if size else f"ranks {ranks}"
         with mpi_errors(f"allocate {approximate_size(size or sum(sizes.values()))} of {here}"):
@@ -249,7 +249,7 @@ class MpiRank(HostRank, RankBackend):
 
 
 def _room() -> float:
-    """Bytes that windows may keep. MPI's shared memory may be smaller than the memory."""
+    """Returns how many bytes all windows may keep. MPI's shared memory may limit them."""
     shared = Path("/dev/shm")  # noqa: S108
     free = shutil.disk_usage(shared).free if shared.is_dir() else math.inf
     return min(read_host().memory_available or 0, free) * WINDOW_SHARE

@@ -1,5 +1,5 @@
-"""Prepares operations for any backend, from the primitives of `backends.offering`. An operation is
-a function `(on, copies, does) -> Group`; `on` is the backend."""
+"""Prepares operations for any backend from its primitives (`backends.offering`). An operation is a
+function `(on, copies, does) -> Group`, where `on` is the backend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACES: Mapping[object, str] = {
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if the backend lacks the operation, or the copies do not suit it."""
+    """Raises Unsupported if the backend lacks the operation, or if the copies do not suit it."""
     if not on.carries(does):
         raise lacking(on.name, does.name)
     if does.collective is None:
@@ -41,7 +41,7 @@ def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Raises Unsupported as `check` does, and if the backend refuses these copies."""
+    """Raises Unsupported as `check` does, or if the backend refuses these copies."""
     check(on, copies, does)
     on.begin(copies, does)
     if does.collective is not None:

@@ -1,4 +1,4 @@
-"""Matrix products, timed as torch.matmul usually is: on a device 100, after 10 to warm up."""
+"""Matrix products, timed as torch.matmul usually is: 100 on a device, after 10 to warm up."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ProductBuffers(Protocol):
         """Overwrites the product A · B, so that an old result cannot pass the check."""
 
     def mismatch(self) -> str | None:
-        """Returns a message unless random sums of `BLOCK` columns are A times the same sums of B's,
-        in double precision (Freivalds, 1977)."""
+        """Returns a message if the product is wrong, else None. Random sums of `BLOCK` columns must
+        equal A times the same sums of B's columns, in double precision (Freivalds, 1977)."""
 
 
 class ProductGroup:

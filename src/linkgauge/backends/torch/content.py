@@ -1,4 +1,4 @@
-"""Patterns in device memory. torch's integers are signed: a mask removes the sign that stays."""
+"""Patterns in device memory. torch's integers are signed: masks clear what right shifts copy."""
 
 from __future__ import annotations
 
