@@ -1,4 +1,4 @@
-"""Makes what vl-convert draws fit for a page: named, with spoken points, and nothing active."""
+"""Prepares vl-convert's drawings for a page: names them for readers, removes what is active."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Removes invisible frames, roles and long decimals. `says` is for screen readers."""
+    """Removes invisible frames, roles and long decimals. `says` describes it for screen readers."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -1,4 +1,4 @@
-"""Shows figures against sizes, and against how many copies or threads work at the same time."""
+"""Shows figures against sizes, or against the number of concurrent copies or threads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def levels(view: ResultView) -> Iterator[Block]:
-    """A thick line of the chart marks a plateau, which is a level of the memory hierarchy."""
+    """Shows a curve. Its thick lines mark plateaus, which are levels of the memory hierarchy."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
     unit = unit_of(result.unit)
@@ -178,7 +178,7 @@ def _sentence(line: SizeLine) -> str:
 
 
 def _piece(piece: SizePiece) -> str:
-    """`14.1 µs at 8 B to 512 KiB`, `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
+    """Returns `14.1 µs at 8 B to 512 KiB`, or `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
     terms = [_time(piece.latency)] if piece.latency else []
     terms += [f"bytes ÷ {_rate(piece.bandwidth)}"] if piece.bandwidth else []
     sizes = " to ".join(dict.fromkeys(map(format_size, (piece.least, piece.most))))
