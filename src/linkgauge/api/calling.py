@@ -49,7 +49,7 @@ def asked(
 ) -> Iterator[_O]:
     """Yields a command's options for a call. Inside, an InputError names options as Python does.
     Raises InputError for values that the command refuses, TypeError for an unknown option,
-    Interrupted."""
+    Interrupted after Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}

@@ -55,8 +55,8 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns the figures that a machine (by default this one) should have, in SI units with their
-    arithmetic, as `linkgauge expect` does, without measuring. Raises InputError for an unknown
+    """Returns the figures that a machine (default: this one) should have, in SI units and with
+    the arithmetic, as `linkgauge expect` does. Measures nothing. Raises InputError for an unknown
     one."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 

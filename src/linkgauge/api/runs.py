@@ -64,7 +64,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """Has a row for each cell, or with `samples` for each sample. Raises MissingPackage."""
+        """Returns a row for each cell, or each sample if `samples`. Raises MissingPackage."""
         return (self.samples if samples else self.figures).to_pandas()
 
     def save(self, folder: StrPath) -> Path:
@@ -91,7 +91,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """Returns the run as the API does. If it cannot be judged, its figures have no verdicts."""
+    """Returns a run for users of the API. If it cannot be judged, its figures have no verdicts."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 

@@ -100,7 +100,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns None if devices are known only to an open backend. Raises as `open_backend`."""
+    """Returns None if the backend must be opened to list its devices. Raises as `open_backend`."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)

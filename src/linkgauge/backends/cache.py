@@ -1,4 +1,4 @@
-"""Stores compiled kernels and tuned settings on disk. All of them can be made again."""
+"""Stores compiled kernels and tuned settings on disk. Stored files can be made again."""
 
 from __future__ import annotations
 

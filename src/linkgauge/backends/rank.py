@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """`here` is the buffer in this process (by `handle` if another rank's memory), or None."""
+    """`here` is the buffer in this process, or None. `handle` opens a buffer of another rank."""
 
     warnings: tuple[str, ...] = ()
 
@@ -221,7 +221,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns this rank's engine, for another rank's that of the same kind of the memory."""
+        """Returns the engine. Another rank's becomes one of the same kind at the memory's
+        device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

@@ -84,7 +84,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Refuses pinned memory that is not on the device's node, since a driver places it there."""
+    """Refuses pinned memory on other nodes than the device's, because the driver ignores nodes."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
@@ -156,7 +156,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a cache line's ping-pong without CPUs, or CPUs without a ping-pong."""
+    """Raises Unsupported unless a ping-pong's ends are CPUs, and other operations' ends are not."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"

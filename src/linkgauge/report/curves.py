@@ -30,7 +30,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Of several figures for a size, the last counts. Those of collectives are bus bandwidths."""
+    """Figures of collectives are bus bandwidths. Of several figures for a size, the last counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:

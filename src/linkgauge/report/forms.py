@@ -56,7 +56,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Yields results that share a table. A benchmark's results for several sizes do."""
+    """Yields groups of results that share a table, such as a benchmark's results at all sizes."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[_Equivalent, Sequence[Result]]] = []
@@ -111,7 +111,8 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether a matrix is large. Of sweeps, only one column or rows like columns count."""
+    """Whether a matrix has too many rows or columns. Sweeps with several columns count only if rows
+    and columns are the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -176,7 +177,7 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """Returns how a cell looks. If `ends` are given, they shade figures that are not judged."""
+    """Returns how a cell looks. The extremes `ends` shade figures that are not judged."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:

@@ -152,7 +152,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run that was read. Returns the exit code. Raises InputError for an unused limit."""
+    """Shows a run from a file. Returns the exit code. Raises InputError if a limit fits no cell."""
     from linkgauge.engine.kept.runs import place_of_run
 
     found = judge_kept(run, path, display)

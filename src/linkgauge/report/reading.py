@@ -78,8 +78,8 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
 def runs_by_accelerator(
     paths: Sequence[Path], against: str | None, say: Callable[[str], None]
 ) -> dict[str, list[tuple[Path, Run]]]:
-    """Groups runs by accelerator. `say` gets what is left out. Raises InputError if no run is
-    usable."""
+    """Groups runs by accelerator. `say` gets what is left out. Raises InputError without runs, or
+    if none has the label `against`."""
     runs = usable(_kept(paths), say)
     found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
     if not found:
@@ -110,9 +110,8 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns a fleet for each accelerator, of the last run of each host and label. Returns none
-    if nodes are too few to say which is odd, or if runs compare configurations (profile vm,
-    settings)."""
+    """Returns each accelerator's fleet: the last run of each host and label. Returns none if nodes
+    are too few to say which is odd, or if runs compare configurations (profile vm, settings)."""
     if any(map(is_run, paths)):
         return []
     ways = set()

@@ -71,7 +71,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns unique names, by adding the only row (of a collective: devices) or a number."""
+    """Returns results' names. Equal names add the result's only row, if it has one, or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))

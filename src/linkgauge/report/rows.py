@@ -107,8 +107,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run. `is_small`: for a small page. `is_written`: its files in `folder` were just
-    written."""
+    """A run with its verdict. If `is_small`, its page is small. If `is_written`, `folder` has just
+    been written from it."""
 
     run: Run
     outcome: Outcome

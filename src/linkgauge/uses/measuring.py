@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns what keeps a run and, unless the history is off, compares it with earlier runs."""
+    """Returns a Keeper, which compares runs with earlier ones unless the history is off."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping

@@ -29,7 +29,8 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """Polls a flag at address `mine`, writes that at `theirs`, stores times at `report` if set."""
+    """A kernel that polls the flag at address `mine` and writes the flag at `theirs`. It stores the
+    times of the round trips at `report`, unless this is 0."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0

@@ -180,7 +180,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Returns the events' times. Raises BackendError if a device fails or no gate opens."""
+        """Returns times by events. Raises BackendError if a device fails or the gate stays shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -283,7 +283,7 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """Returns streams for each work. No two works share a stream."""
+    """Returns the streams of each work. No two works share a stream."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:

@@ -33,9 +33,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """How another process opens a buffer. It begins `offset` bytes into the driver's
-    `allocation`; `mapped` is the bytes to map for a fabric handle, else 0; `domain` the NVLink
-    domain, if known."""
+    """What another process needs to open a buffer. The buffer begins `offset` bytes into the
+    driver's `allocation`. `mapped` is how many bytes to map for a fabric handle, else 0. `domain`
+    is the device's NVLink domain, if known."""
 
     machine: str
     allocation: bytes
@@ -45,7 +45,7 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns a `Handle` in bytes, for this machine; for fabric memory, for its NVLink domain."""
+    """Returns an encoded `Handle` for this machine, or of fabric memory for its NVLink domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start
@@ -112,7 +112,7 @@ def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Releas
 
 
 def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Raises Unsupported if other machines cannot open it, AllocationError if memory is short."""
+    """Allocates memory that other machines can open. Raises Unsupported or AllocationError."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"

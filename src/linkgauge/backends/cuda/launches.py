@@ -24,8 +24,8 @@ _NANO = 1e-9
 
 
 class Marks:
-    """A kernel's progress, as words in device memory: a count of steps, and in ns of the device's
-    clock when the gate opened, the kernel started and each batch ended. `made` frees the words."""
+    """A kernel's progress in device memory: a count of steps, and times in ns (device's clock) at
+    which the gate opened, the kernel started and each batch ended. `made` frees the memory."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -83,7 +83,7 @@ def copy_launch(
     marks: Marks | None = None,
 ) -> KernelLaunch:
     """Addresses are multiples of 16. The kernel records progress in `marks`. Raises InputError if a
-    bulk copy's settings are too large, Unsupported if it is both ways or before capability 9.0."""
+    bulk copy's settings are too large, Unsupported for one both ways or before capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -134,7 +134,7 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a kernel's launch that stores the xor of all 64-bit words read at `checksum`."""
+    """Returns a launch that stores the xor of the source's 64-bit words at address `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
@@ -161,8 +161,8 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns a launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel, from where
-    the previous one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
+    """Returns a launch for each multiprocessor, as nvbandwidth's ptrChasingKernel; each begins
+    where the last one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"

@@ -30,7 +30,7 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """`number` is the load's index. Raises Unsupported if the transfer cannot be a load."""
+    """The load `number` of a group. Raises Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer

@@ -117,7 +117,7 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Copies through the host, as p2pBandwidthLatencyTest. `ends` are arguments of the call."""
+    """Copies through the host by cuMemcpyPeerAsync(`ends`), as p2pBandwidthLatencyTest does."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work

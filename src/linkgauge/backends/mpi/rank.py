@@ -1,8 +1,8 @@
 """Backend `mpi`: MPI moves bytes between the host memories of several ranks. The rank that owns the
 engine times a copy from before the first call until all bytes have arrived. Engine `rma` accesses a
 window of the other rank's memory: its owner writes (MPI_Put) or reads (MPI_Get), and flushes.
-Engine `msg` sends messages (MPI_Isend, MPI_Irecv). A destination that owns it first requests the
-messages; if the source owns it, the destination acknowledges the last message."""
+Engine `msg` sends messages (MPI_Isend, MPI_Irecv). If the destination owns it, it first requests
+the messages; if the source owns it, the destination acknowledges the last message."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Buffers for one-sided access are apart, because only they must lie in a window."""
+        """Keeps buffers for one-sided access apart, because only these must be in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:

@@ -29,10 +29,10 @@ _QUEUE = 1000
 
 
 class Lane(msgspec.Struct, eq=False):
-    """One transfer's commands on a queue of their own. `commands` are those of one loop. `launch`,
-    if given, does all loops of a batch, whose number it gets. If `keeps_events`, events must be
-    kept while the gate is closed. `sums` holds the checksums of a transfer that only reads, `ends`
-    the event of each batch's last command."""
+    """One transfer's commands on a queue of their own. `commands` are those of one loop.
+    `launch(loops)`, if given, does all loops of a batch. If `keeps_events`, events must be kept
+    while the gate is closed. `sums` holds the checksums of a transfer that only reads, `ends` the
+    event of each batch's last command."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue

@@ -58,7 +58,7 @@ def status_name(code: int) -> str:
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """`platform` is a number. If `fine_grained`, kernels can use host memory in place."""
+    """`platform` is the platform's number. If `fine_grained`, kernels use host memory in place."""
 
     device: Device
     platform: int

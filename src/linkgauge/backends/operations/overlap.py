@@ -77,7 +77,7 @@ class OverlapGroup(Gated):
 
 
 def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """Makes the kernel (in place of the first of `copies`) last about as long as the others."""
+    """The first of `copies` stands for the kernel, which lasts about as long as the others."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)

@@ -32,7 +32,7 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A copy engine copies there and back; the host awaits each copy. Further copies are loads."""
+    """Copies there and back by a copy engine, which the host awaits. Further copies are loads."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
@@ -55,7 +55,7 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times the host's call until the host knows the work's end. Further copies load the link."""
+    """Times a call until the host knows that its work has ended. Further copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)

@@ -111,7 +111,7 @@ def _asked(change: str) -> dict[Changeable, str]:
 
 
 def _sources(asked: Mapping[Changeable, str], base: _Machine) -> dict[Changeable, _Machine]:
-    """Returns each part's source. A machine without accelerators gets theirs with their links."""
+    """Returns the machine that each part comes from; accelerators bring links if there are none."""
     taken = {
         part: _Machine(load(value)[1]) for part, value in asked.items() if not _is_own(part, value)
     }
@@ -158,8 +158,8 @@ def _cards(link: SimLink) -> list[int]:
 
 
 def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
-    """Yields links between accelerators. For another number, a ring, a mesh or several meshes
-    continue; a mesh's total rate stays. Raises InputError for other shapes."""
+    """Yields links between accelerators. For another number of them, continues a ring, a mesh or
+    several meshes, with a mesh's total rate. Raises InputError for other shapes."""
     found = {
         (min(of), max(of)): one for one in source.links("fabric") if len(of := _cards(one)) == 2
     }

@@ -35,7 +35,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shares of a link's rate for copies by the destination's (`read`) or the source's engine."""
+    """A link's usable share: `read` if the destination's engine copies, `write` if the source's."""
 
     read: Share = Share(1.0)
     write: Share = Share(1.0)

@@ -81,7 +81,7 @@ class Exchanging:
         )
 
     def _sent(self, each: Exchange, group: Sequence[int], way: Way) -> tuple[Exchange, Demand]:
-        """Returns an exchange with its demand, raised to what its efficiency takes of each link."""
+        """Returns an exchange and its demand. A lower efficiency takes more of each link."""
         how = self._exchanges
         part = (how.reductions if way.algorithm == "nvls" else None) or how.efficiency
         source, target = (SWITCH if end == SWITCH else group[end]

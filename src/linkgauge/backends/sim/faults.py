@@ -31,7 +31,7 @@ _MOST_DRIFT = math.log(1e6)
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Cells from `first` to `last`, both included, by number in the plan. None: to the end."""
+    """Cells `first` to `last` (included) by number in the plan; without `last`, to its end."""
 
     first: int = 0
     last: int | None = None
@@ -190,7 +190,7 @@ def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError if the machine lacks a fault's target. Each fault follows its own text."""
+    """Raises InputError if the machine lacks a target. `faults` has each fault after its text."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
@@ -203,7 +203,7 @@ def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of faults, for all kinds of them. `read` raises InputError for a wrong value."""
+    """A parameter that faults may have. `read` raises InputError for a wrong value."""
 
     meaning: str
     read: Callable[[str], Any]

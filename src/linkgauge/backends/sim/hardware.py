@@ -106,7 +106,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Returns a number for each part, equal for equal parts, or {} if all are equal."""
+        """Returns equal numbers for equal parts; {} if nodes, and devices, are all equal."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)

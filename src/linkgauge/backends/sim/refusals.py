@@ -103,7 +103,7 @@ def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Ope
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns a kind, `copy of device and host by ce, both ways`; both directions are the same."""
+    """Returns `copy of device and host by ce, both ways`, the same kind for either direction."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

@@ -39,7 +39,7 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 class Demand(msgspec.Struct, frozen=True):
     """What a transfer needs. `flow` is its use of each shared resource per byte of payload, and its
-    highest rate in bytes/s. It starts after `startup` seconds. Kernels of the device `queue` run
+    highest rate in bytes/s. Bytes move after `startup` seconds. Kernels of the device `queue` run
     one after another. Faults of the parts `touched` affect it. `jitter` is the relative standard
     deviation that links add. `opposed` is use that counts only beside opposite transfers."""
 
@@ -174,7 +174,7 @@ class Resources:
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
-        Operations on arrays use memory once for each array, and a thread's rate is that of all
+        Operations on arrays use memory once for each array; a thread's rate is shared by all
         arrays."""
         if does.name == "copy-ping-pong":
             return replace(demand, startup=demand.startup + self._host.wait)

@@ -25,7 +25,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """`cells` is how many cells have been measured: faults of the last of them are present."""
+    """`cells` of the plan have been measured. The last one decides which faults are present."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]

@@ -16,9 +16,8 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """`latency` (seconds) and `jitter` (relative standard deviation) are what links add, as
-    means over parallel paths. Traffic between devices passes the root complexes of the nodes
-    `through`."""
+    """`latency` (seconds) and `jitter` (relative standard deviation) are what links add (means of
+    parallel paths). Traffic between devices passes root complexes of the nodes `through`."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -27,7 +26,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """Traffic passes nodes and switches, and devices only within a fabric that forwards. Between
+    """Traffic passes nodes and switches, and within a fabric also devices that forward. Between
     devices, it turns at their PCIe switch, or with ACS redirection at the root complex."""
 
     def __init__(self, hardware: Hardware) -> None:

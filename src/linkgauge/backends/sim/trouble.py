@@ -68,7 +68,7 @@ class Trouble:
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns rates in bytes/s: the slowest of a round's cells, which share resources."""
+        """Returns each resource's bytes/s, the lowest of any cell in a round, which share it."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}

@@ -101,7 +101,7 @@ class TorchBackend(Holding[TorchBuffer]):
         yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
-        """Whether copies wait at a gate (start signal). Pageable ones block this thread instead."""
+        """Whether copies wait at a gate (start signal). From pageable memory, they cannot wait."""
         pageable = any(memory.kind == "pageable" for memory in transfer.memories)
         return self._units[transfer.engine.owner].facts.gated and not pageable
 

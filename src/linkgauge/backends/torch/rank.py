@@ -37,7 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Uses the rank's device on its machine, or `cpu`. Raises Unsupported if it has too few."""
+    """Uses the device of the rank's number, or `cpu`. Raises Unsupported if devices are too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:

@@ -48,7 +48,7 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Raises AllocationError for too little memory, Unsupported if torch lacks it, BackendError."""
+    """Raises AllocationError without memory, Unsupported if torch lacks a call, or BackendError."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:

@@ -55,7 +55,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Refers to steps of an earlier problem, instead of repeating them. `given` has all steps."""
+    """Replaces steps that an earlier problem has (in `given`) by a reference to that problem."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -94,7 +94,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Whether a remedy only inspects, or fixes. Lines that end in a colon are captions."""
+    """Returns whether a remedy inspects or fixes. Lines that end in a colon caption commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")

@@ -28,7 +28,7 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Omits processors, and devices without a PCI address if another backend shows their model."""
+    """Returns accelerators. One without a PCI address is omitted if another has its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -340,7 +340,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Returns devices: first those that a library reports, then backends', then PCI's own."""
+    """Returns devices: first those that a library reports, then backends', last other PCI ones."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

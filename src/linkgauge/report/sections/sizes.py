@@ -81,7 +81,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def levels(view: ResultView) -> Iterator[Block]:
-    """Shows a curve. Its thick lines mark plateaus, which are levels of the memory hierarchy."""
+    """Shows a result's curves. Thick lines mark plateaus: levels of the memory hierarchy."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
     unit = unit_of(result.unit)

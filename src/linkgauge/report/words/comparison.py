@@ -63,7 +63,7 @@ def compared_with(run: Run) -> bool:
 
 
 def may_be_cached(run: Run) -> str:
-    """Returns a note if buffers nearly fit in the last-level cache, or an empty text."""
+    """Returns a note if buffers (nearly) fit in the last-level cache, or an empty text."""
     near = [
         note
         for result in run.results
@@ -129,7 +129,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """Returns a figure's unit. How often a CPU finds all primes in a second is `times/s`."""
+    """Returns a figure's unit: `times/s` for how often a CPU finds all primes in a second."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 
@@ -138,7 +138,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """Returns a cell's threads in words. A cell that states no number has one on each CPU."""
+    """Returns a cell's threads in words. If it states no number, each CPU has a thread."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

@@ -145,7 +145,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Returns a line on a run without failures. `unjudged` is why nothing can be judged, if so."""
+    """Returns a line on a run without failures. `unjudged` is why it has no verdict, if so."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

@@ -141,7 +141,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`"""
+    """Returns `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`, for example."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

@@ -64,7 +64,7 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """`named`: the table itself shows verdicts. `detailed`: the lines tell everything known."""
+    """Yields lines. `named`: the table has verdicts. `detailed`: they tell all that is known."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:

@@ -103,7 +103,8 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Yields steps. `[Section]` begins a file, a comment ends it; prose before it has its path."""
+    """Yields a remedy's steps. `[Section]` begins a file, and the next comment ends it. The prose
+    before the file has its path."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)

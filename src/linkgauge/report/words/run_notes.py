@@ -230,7 +230,7 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a budget (`3m`) for all cells, else for the precision; None if none can help."""
+    """Returns a budget (`3m`) for all cells or, if all are measured, for the precision, or None."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [(result, cell) for result in run.results for cell in result.cells]
@@ -267,7 +267,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """Returns how many times as many repetitions are needed: intervals narrow by the root."""
+    """Returns the factor by which repetitions must grow: intervals narrow by its square root."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0

@@ -101,7 +101,7 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns share, figure, cell, and what the share is of, for each cell, lowest first."""
+    """Returns share, figure, cell and what the share is of, for each low cell, lowest first."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

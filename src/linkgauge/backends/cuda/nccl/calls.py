@@ -60,7 +60,8 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Calls that wait for each other form an NCCL group. Raises Unsupported if none is needed."""
+    """Returns the calls of an iteration. Calls that wait for each other form an NCCL group. Raises
+    Unsupported if the iteration needs no call."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)

@@ -45,7 +45,8 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Copies once to fill NCCL's buffers, so that later as many bytes enter as leave them."""
+    """Returns this process's side of a copy. A warm-up fills NCCL's buffers, so that while the copy
+    is timed as many bytes enter the buffers as leave them."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)

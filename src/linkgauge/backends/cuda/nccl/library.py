@@ -106,7 +106,7 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """Returns NCCL's code. A scaled sum has one for each rank, which `owner` destroys later."""
+        """Returns NCCL's code. A scaled sum's code is made for each rank, and freed by `owner`."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])

@@ -26,7 +26,7 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """`index` is its number in CUDA, `place` PCI domain, bus and device; `memory` is in bytes."""
+    """`index` is the GPU's number in CUDA, `place` PCI domain, bus, device; `memory` in bytes."""
 
     place: tuple[int, int, int]
     model: str

@@ -32,7 +32,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns processes that are no workers of ours, or None if one is hidden from this process."""
+    """Returns those of `pids` that are not linkgauge's own, or None if /proc hides one of them."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -219,7 +219,7 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: CudaDevice | Card) -> Any:
-    """Returns NVML's handle of the GPU. A MIG instance uses its GPU's links and clocks."""
+    """Returns NVML's handle; for a MIG instance its GPU's, whose links and clocks it uses."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
