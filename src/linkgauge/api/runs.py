@@ -97,7 +97,7 @@ def view_of(kept: OneRun | Kept) -> MeasuredRun:
 
 
 def load(path: StrPath) -> MeasuredRun:
-    """Reads a run from a run.json, a journal.jsonl, a run's folder, or a file by `linkgauge pack`.
+    """Reads a run.json, a journal.jsonl, a run's folder, or a file that `linkgauge pack` wrote.
     Raises InputError if there is no readable run."""
     path = path_of(path)
     if path.is_dir() and not is_run(path):

@@ -276,7 +276,7 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns CPUs for each copy's threads. Without a number, copies share a node's equally."""
+        """Returns each copy's CPUs. Copies that name no number share their node's CPUs equally."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []

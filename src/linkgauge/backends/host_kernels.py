@@ -179,7 +179,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Names a file by processor, microcode, hypervisor, threads, and `what` it stores."""
+    """Returns a file named by processor, microcode, hypervisor, threads and `what` it stores."""
     made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"

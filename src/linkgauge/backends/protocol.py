@@ -284,7 +284,7 @@ class HasTelemetry(Protocol):
         """Returns all known facts about each device, in the order of the devices."""
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Returns the devices' sensors. Another thread calls it, so it must not use devices."""
+        """Reads the devices' sensors. Another thread calls it, so it must not use the devices."""
 
 
 class Backend(Protocol):

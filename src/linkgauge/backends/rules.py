@@ -71,7 +71,7 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Refuses an engine that is at neither end of a copy. Messages call its device `device`."""
+    """Refuses an engine at neither end of a copy. `device` is what messages call such a device."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -164,7 +164,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if a copy lacks memory or has too much. Loads are not checked."""
+    """Raises Unsupported if a copy lacks memory or has needless memory. Loads are not checked."""
     for copy in copies[:1] if does.concurrent_loads else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"

@@ -37,7 +37,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns work by a device's queue. The native core makes the calls. `made` owns resources."""
+    """Returns work by a device's queue. The native core makes its calls; `made` frees them."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

@@ -162,7 +162,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields rates within a cell: a row for each source, or the rate of each device."""
+    """Yields matrices of rates within a cell: a row for each source, or each device's rate."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells

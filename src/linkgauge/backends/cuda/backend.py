@@ -224,7 +224,7 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Without `settings`, each path has its own. `passages` are NCCL's, by the copy's index."""
+        """Without `settings`, each path has its own. `passages` connect NCCL copies' ranks."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 

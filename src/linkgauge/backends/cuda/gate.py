@@ -26,7 +26,7 @@ class StartGate:
         }
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues the wait. If `opened` is not 0, the kernel stores the opening time there."""
+        """Enqueues a kernel that waits, and then stores the opening time at `opened`, unless 0."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -64,7 +64,7 @@ class Span(NamedTuple):
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """Cuts at multiples of ALIGNMENT, into at most `count` parts that are nearly equal."""
+        """Cuts the span at multiples of ALIGNMENT, into at most `count` nearly equal parts."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 

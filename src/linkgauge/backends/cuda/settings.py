@@ -139,7 +139,7 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Keeps the settings of other paths. None deletes a path's settings. Raises OSError."""
+    """Stores `best` by path, and keeps other paths' settings. None deletes one. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

@@ -175,7 +175,7 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Returns the defaults and the fastest, two of each kernel, since one run may misjudge one."""
+    """Returns the defaults and the fastest, two of each kernel: a run may misjudge a candidate."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):

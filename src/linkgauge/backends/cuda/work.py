@@ -136,7 +136,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
         enqueued += count
 
     def settle(loops: int, seconds: float, measured: float) -> float | None:
-        """Returns the seconds of all loops, or None if the measured copy ran longer."""
+        """Returns the interfering copy's seconds for all loops, or None if it ended too early."""
         nonlocal enqueued, share
         whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
         if seconds < measured and share < 1:

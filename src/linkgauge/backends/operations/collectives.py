@@ -43,7 +43,7 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns which ranks' elements are received from where, or None if nothing is received."""
+        """Returns where the received elements come from, or None if nothing is received."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 

@@ -32,7 +32,7 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Copies there and back by a copy engine, which the host awaits. Further copies are loads."""
+    """Times copies there and back by a copy engine. Further copies load the link."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 

@@ -41,8 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device, which may stand for a whole node, or for its `node`'s network interface on a
-    `rail`; then `pci`, the address as in sysfs, is None."""
+    """A device. It may stand for a whole node, or for its `node`'s network interface on a `rail`;
+    then `pci`, the address as in sysfs, is None."""
 
     name: str
     index: int

@@ -176,7 +176,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the parts that a link serves: its ends, or below a PCIe switch the devices there."""
+    """Yields the parts that a link serves: its ends or, for a PCIe switch's, the devices below."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Reads a description. `change` is as in changes.py. Raises InputError if any is invalid."""
+    """Reads a machine's description. `change` is as in changes.py. Raises InputError."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -48,7 +48,7 @@ def machine_of(simulation: Simulation) -> SimMachine:
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
-    """Keeps the machine that was built last, because large clusters take seconds."""
+    """Builds a machine, and keeps the last one, because large clusters take seconds."""
     return parts_of(parse_description(text), cpus)
 
 

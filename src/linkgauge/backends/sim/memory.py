@@ -105,7 +105,7 @@ class SimBuffer:
             del self.flipped[offset]
 
     def put(self, begin: int, data: bytes) -> None:
-        """Writes data into the window at `begin`. If they fill the window, both share memory."""
+        """Writes data into the window at `begin`. Data that fill the window are not copied."""
         if len(data) == len(self.window):
             self.window = data
         else:

@@ -278,7 +278,7 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """Yields turns: for devices those of the crossed link, for threads those of the others."""
+        """Yields turns: a device's on the crossed link, or threads' on the node's other links."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):

@@ -71,7 +71,7 @@ class RunPosition:
         return factor * math.exp(noise.samples * _normal(bits))
 
     def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        """Returns the factor of repetition and cell, and how much a disturbance slows samples."""
+        """Returns a random factor of this repetition and cell, and a disturbance's slowdown."""
         tag = (self._at or (0, 0))[1] + 2
         repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
         far = _mix(repetition ^ 1)

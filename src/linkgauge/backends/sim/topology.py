@@ -17,7 +17,7 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 class Route(msgspec.Struct, frozen=True):
     """`latency` (seconds) and `jitter` (relative standard deviation) are what links add (means of
-    parallel paths). Traffic between devices passes root complexes of the nodes `through`."""
+    parallel paths). Traffic between devices passes the root complexes of nodes in `through`."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -139,7 +139,7 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns a route, spread evenly over the fabric's switches, or None if there are none."""
+        """Returns a route that all of the fabric's switches share evenly, or None without any."""
         found = [
             crossing
             for name in self._fabrics

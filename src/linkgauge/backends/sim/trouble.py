@@ -61,14 +61,14 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Lowers the own rate of host threads, which are no resource that faults could slow."""
+        """Lowers the transfer's own rate, since host threads are no shared resource to slow."""
         aimed = self._aimed({str(copy.transfer.engine.owner)})
         rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns each resource's bytes/s, the lowest of any cell in a round, which share it."""
+        """Returns bytes/s. A round's cells share a resource, at the lowest rate of any of them."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}

@@ -1,7 +1,7 @@
 """Runs work on several streams of CUDA or ROCm at once, and times it by events. The gate (start
 signal) is a kernel that runs for some time (`_sleep`, from torch's tests). If it ends before all
 work is enqueued, the sample is repeated with a longer one. When all streams are warm, the first
-records its start, for which the others wait. It waits for all ends, and records the group's."""
+records its start, for which the others wait, and later the group's end, after all other ends."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` for the first one, else `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` for the first side, else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]

@@ -177,7 +177,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields prose and the first command, or if this changes anything, all commands that follow."""
+    """Yields the first prose and the first command. If that command changes anything, yields all
+    commands up to the next prose."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return

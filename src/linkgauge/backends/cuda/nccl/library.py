@@ -72,7 +72,7 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """Returns communicators for the ranks `here`, by number. Waits for other processes."""
+        """`here` has the numbers and devices of this process's ranks. Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -128,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Makes calls in one NCCL group, as calls that wait for each other must be."""
+        """Within the block, calls form an NCCL group, as calls that wait for each other must."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -143,7 +143,7 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Returns a handle for `unregister`. An open NCCL group's end makes it valid."""
+        """Returns a handle for `unregister`. In an NCCL group, it is valid after that ends."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

@@ -172,7 +172,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Returns the sensors of these devices, without those that NVML does not know."""
+        """Reads the sensors of these devices, except for those that NVML does not know."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
