@@ -83,7 +83,7 @@ class Keeper:
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns pairs of devices to measure alone, since a collective between them seems low."""
+        """Returns pairs of devices to measure alone, as a collective between them would be low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:

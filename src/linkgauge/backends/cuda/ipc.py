@@ -45,7 +45,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns an encoded `Handle` for this machine or, of fabric memory, for the NVLink domain."""
+    """Returns an encoded `Handle`. It is for this machine or, if the buffer is in fabric memory,
+    for the NVLink domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start

@@ -106,7 +106,7 @@ def copy_launch(
 def plain_shape(
     device: CudaDevice, size: int, settings: CopySettings
 ) -> tuple[tuple[int, int], dict[str, int]]:
-    """Returns grid and macros. A small size lowers `unroll`, so that no multiprocessor is idle."""
+    """Returns grid and macros. Small sizes lower `unroll`, so that fewer multiprocessors idle."""
     blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2

@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the driver call `named` on the host. `may_block`: it may wait for the device."""
+    """Times the driver call `named` on the host. `may_block`: the call may wait for a device."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)

@@ -253,7 +253,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """A line takes the latency between nodes less half of the destination's own, each way."""
+        """One way of a cache line takes the latency between nodes less half the destination's
+        own."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]

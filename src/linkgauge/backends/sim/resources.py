@@ -174,8 +174,7 @@ class Resources:
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
-        Operations on arrays use memory once for each array; a thread's rate is shared by all
-        arrays."""
+        Operations on arrays use memory once for each array, and share a thread's rate."""
         if does.name == "copy-ping-pong":
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:

@@ -16,7 +16,7 @@ _STDERR = 2
 
 
 class PageProcess:
-    """Starts the process, which loads at once what writes pages, and if `charts` also draws."""
+    """Starts the process, which begins to load its libraries; those of charts only if `charts`."""
 
     def __init__(self, *, charts: bool) -> None:
         self._process = Process(__name__, output=_STDERR, session=True)

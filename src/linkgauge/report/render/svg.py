@@ -1,4 +1,4 @@
-"""Prepares vl-convert's drawings for a page: names them for readers, removes what is active."""
+"""Prepares vl-convert's charts for a page: adds names for screen readers, removes active parts."""
 
 from __future__ import annotations
 

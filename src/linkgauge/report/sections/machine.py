@@ -111,7 +111,7 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """Yields backends that are missing, and for one too slow to answer how to wait for it."""
+    """Yields why backends are missing, and how to wait for one that was too slow to answer."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
