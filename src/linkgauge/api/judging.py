@@ -123,9 +123,9 @@ def gate(
 ) -> GateDocument:
     """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
     `code` of the result is 0 if no cell has lost, 1 if one has, 3 if cells are inconclusive.
-    Fractions are numbers or text (`3%`). `rerun` measures inconclusive cells again, and raises as
-    `run` does. Raises InputError if a side has no runs, or machines or settings differ (unless
-    `force` is set)."""
+    Fractions are numbers or text (`3%`). `rerun` is how many more times to measure cells that may
+    have lost or are inconclusive, which raises as `run` does. Raises InputError if a side has no
+    runs, or machines or settings differ (unless `force` is set)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))

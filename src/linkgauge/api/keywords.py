@@ -1,4 +1,4 @@
-"""The options of the Python API: those of the commands. None stands for an option's default."""
+"""The options of the Python API: those of the commands. None, except for `out`, is the default."""
 
 from __future__ import annotations
 

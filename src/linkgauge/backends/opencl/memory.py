@@ -30,7 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Raises AllocationError if memory is short, Unsupported if the node cannot be chosen."""
+    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"

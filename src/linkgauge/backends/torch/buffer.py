@@ -89,7 +89,7 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Raises AllocationError if memory is short, Unsupported if the node cannot be chosen."""
+    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)
