@@ -1,1 +1,1 @@
-"""The Python API (docs/api.md). A call does what the command of its name does."""
+"""The Python API (docs/api.md). Each function does what the command of the same name does."""

@@ -1,4 +1,4 @@
-"""Makes a command's options of a Python call: names, defaults and checks are the command's."""
+"""Makes a command's options from a Python call. Names, defaults and checks are the command's."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Within the block, an InputError names options as Python does. Raises InputError for values
-    that the command refuses, TypeError for an unknown option, Interrupted after Ctrl-C."""
+    """Yields a command's options for a call. Inside, an InputError names options as Python does.
+    Raises InputError for values that the command refuses, TypeError for an unknown option,
+    Interrupted after Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
@@ -83,7 +84,7 @@ def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises Interrupted in place of KeyboardInterrupt."""
+    """Raises Interrupted instead of KeyboardInterrupt."""
     try:
         yield
     except Interrupted:
@@ -138,12 +139,12 @@ def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
 
 
 def path_of(value: str | os.PathLike[str]) -> Path:
-    """Raises InputError if no file can have that name."""
+    """Raises InputError if no file can have this name."""
     return Path(text_of(value))
 
 
 def takes(options: type) -> Callable[[_F], _F]:
-    """Shows the options of a TypedDict in the signature, where help and completion read them."""
+    """Adds the keys of a TypedDict to a function's signature, for help and completion."""
 
     def shown(function: _F) -> _F:
         found: Any = function

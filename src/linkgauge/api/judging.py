@@ -1,4 +1,4 @@
-"""Judges what is there: `devices`, `expect`, `doctor`, `judge_files`, `compare` and `gate`."""
+"""Judges machines and runs: `devices`, `expect`, `doctor`, `judge_files`, `compare` and `gate`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns this machine, a simulated or captured one, or that of a run, as `linkgauge devices`
-    does. Links are in bytes/s. Raises InputError for a machine or run that cannot be read."""
+    """Returns what is known of this machine, a simulated or captured one, or a run's, as `linkgauge
+    devices` does. Links are in bytes/s. Raises InputError if it cannot be read."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -55,8 +55,9 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns what a machine should reach (default: this one), in SI units and with the arithmetic,
-    as `linkgauge expect` does. Measures nothing. Raises InputError for an unknown machine."""
+    """Returns the figures that a machine (default: this one) should have, in SI units and with the
+    arithmetic, as `linkgauge expect` does. Measures nothing. Raises InputError for an unknown
+    machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
     with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:
@@ -65,8 +66,8 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns what is wrong with this machine, a simulated or captured one, or with a run's, as
-    `linkgauge doctor` does. Raises InputError for a machine or run that cannot be read."""
+    """Returns what is wrong with a run, or with this machine or a simulated or captured one, as
+    `linkgauge doctor` does. Raises InputError if a machine or run cannot be read."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -80,9 +81,9 @@ def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findin
 def judge_files(
     paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
 ) -> MeasuredRun:
-    """Judges the figures of another tool's output, as `linkgauge judge` does. `paths` are its
-    output, and texts that tell of the machine, or `machine` names it (`8 x H100 SXM`). Of several
-    hosts, returns the worst one's run, kept below `out`, or nowhere if that is None (the default).
+    """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are this output,
+    and texts about the machine; or `machine` names it (`8 x H100 SXM`). Of several hosts, returns
+    the worst host's run. Runs are kept below `out`, or nowhere if that is None (the default).
     Raises InputError if there are no figures, or no machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
     from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
@@ -97,11 +98,11 @@ def judge_files(
 def compare(
     *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
 ) -> RunComparison:
-    """Compares runs cell by cell, as `linkgauge compare` does; the first side is the baseline.
-    Several runs (a folder, a sequence) show how much runs vary. `significance` is the rate of false
-    differences, `detect` the loss to say the number of runs for: fractions or text (`1%`). Figures
-    are in each cell's SI unit, differences are ratios. Raises InputError for fewer than two sides,
-    and for a side without runs."""
+    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline. A
+    side of several runs (a folder, a sequence) shows how much runs vary. `significance` is the rate
+    of false differences. `detect` is a loss: the result says how many runs it takes to detect it.
+    Both are fractions or text (`1%`). Figures are in each cell's SI unit, differences are ratios.
+    Raises InputError for fewer than two sides, or a side without runs."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:
@@ -120,11 +121,11 @@ def gate(
     say: Say = LOG,
     **options: Unpack[GateKeywords],
 ) -> GateDocument:
-    """Says whether a run (default: the latest of this machine) has lost against a baseline, as
-    `linkgauge gate` does: `code` is 0 if nothing was lost, 1 after a loss, 3 if cells are
-    inconclusive. Fractions are numbers or text (`3%`). Raises InputError for unlike machines or
-    settings, unless `force` is set, and for sides without runs. `rerun` measures cells in doubt
-    again, and raises as `run`."""
+    """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
+    `code` of the result is 0 if no cell has lost, 1 if one has, 3 if cells are inconclusive.
+    Fractions are numbers or text (`3%`). `rerun` is how many more times to measure cells that may
+    have lost or are inconclusive, which raises as `run` does. Raises InputError if a side has no
+    runs, or machines or settings differ (unless `force` is set)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))
@@ -155,7 +156,7 @@ def _several(side: Sequence[Side]) -> Sequence[Side]:
 
 
 def _names(sides: Sequence[Side | Sequence[Side]]) -> list[str]:
-    """A label or a path, with the side's number added where two are equal."""
+    """Returns a label or a path for each side. Equal names get the side's number."""
     found = [_name(side) for side in sides]
     return [
         name if found.count(name) == 1 else f"{name} ({number})"

@@ -1,4 +1,4 @@
-"""Options of the Python API: those of the commands. One left out, or None, has its default."""
+"""The options of the Python API: those of the commands. None, except for `out`, is the default."""
 
 from __future__ import annotations
 

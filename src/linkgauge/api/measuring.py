@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 @takes(RunKeywords)
 def run(*benchmarks: str, say: Say = LOG, **options: Unpack[RunKeywords]) -> MeasuredRun:
     """Measures benchmarks (default: all of the profile) and keeps the run, as `linkgauge run` does.
-    Options are the command's; times are in seconds or text (`2m`), sizes in bytes or text (`64M`),
-    fractions numbers or text (`1%`). The run is kept below `out` (default: `results`), or nowhere
-    if that is None. `say` takes messages for people. What cannot be measured here becomes a result
-    with its status and reason. Raises InputError for options that the command refuses, DeviceBusy
-    while another run measures a device, ResultsError if nothing can be kept, and after Ctrl-C
-    Interrupted with what was measured."""
+    `options` are the command's: times in seconds or text (`2m`), sizes in bytes or text (`64M`),
+    fractions as numbers or text (`1%`). The run is kept below `out` (default: `results`), or
+    nowhere if `out` is None. `say` gets messages for people. Benchmarks that this machine cannot
+    run become results with status and reason. Raises InputError for options that the command
+    refuses, DeviceBusy while another run measures a device, ResultsError if the run cannot be kept,
+    and after Ctrl-C Interrupted with what was measured."""
     from linkgauge.cli.run import RunOptions, displayed, requested
 
     with asked("run", RunOptions, benchmarks, options) as given:
@@ -53,9 +53,9 @@ def measure(
     **options: Unpack[CopyKeywords],
 ) -> MeasuredRun:
     """Measures transfers at the same time, as `linkgauge copy` does: `host:0 -> cuda:0 by ce &
-    cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep; other options
-    are as for `run`. The run is kept below `out`, or nowhere if that is None (the default). What
-    cannot be carried out here becomes a cell with its status and reason. Raises as `run` does."""
+    cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep. The run is kept
+    below `out`, or nowhere if that is None (the default). Transfers that cannot be carried out here
+    become a cell with status and reason. Other options and errors are as for `run`."""
     from linkgauge.cli.copy import CopyOptions, displayed, requested
 
     with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
@@ -66,9 +66,9 @@ def measure(
 def scale(
     collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
 ) -> Scaling:
-    """Measures a collective on more and more devices, as `linkgauge scale` does: figures by size
-    (seconds, bytes/s), the knee and its cause. `gpus` and `nodes` are text (`1,2,4`), other options
-    as for `run`. The run is kept with its `scale.json`. Raises as `run` does."""
+    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns figures by
+    size (seconds, bytes/s), and where and why more devices stop helping. `gpus` and `nodes` are
+    text (`1,2,4`). The run is kept with a `scale.json`. Options and errors are as for `run`."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of
@@ -82,10 +82,10 @@ def scale(
 
 @takes(VaryKeywords)
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
-    """Measures the same benchmarks, or transfers, under several settings, as `linkgauge vary` does,
-    and compares them in each cell's SI unit. The first value of a setting (`memory`, `streams` …)
-    is the baseline; `experiment` names one of the command's; other options are as for `run`. All
-    runs are kept. Raises as `run` does, and LinkgaugeError if `prepare` fails."""
+    """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
+    and compares each cell in its SI unit. The first value of a setting (`memory`, `streams` …) is
+    the baseline. `experiment` names one of the command's. Other options are as for `run`. All runs
+    are kept. Raises as `run` does, and LinkgaugeError if `prepare` fails."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
@@ -94,9 +94,9 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
 
 @takes(CheckKeywords)
 def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
-    """Says whether this node is fit for work, as `linkgauge check` does, within `under` (seconds,
-    or text; 60 s by default). `is_healthy` is the answer, `reason` the word of a node condition,
-    `run` the judged run. Raises InputError for options that the command refuses."""
+    """Checks whether this node is fit for work, as `linkgauge check` does, within `under` (seconds
+    or text; 60 s by default). `is_healthy` of the result is the answer, `reason` a node condition's
+    word, `run` the judged run. Raises InputError for options that the command refuses."""
     from linkgauge.rooms.check.command import CheckOptions, checked
 
     began = time.monotonic()

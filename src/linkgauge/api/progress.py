@@ -1,4 +1,4 @@
-"""The progress of a measurement for people: messages, and in IPython a line that is overwritten."""
+"""Shows a measurement's progress to people: messages, and in IPython a line that is overwritten."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_watched() -> bool:
 
 
 class ProgressLine(Rounds):
-    """Passes messages on. While IPython runs this code, it also keeps a line on stdout."""
+    """Passes messages on. While IPython runs this code, it also shows progress on stdout."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -51,7 +51,7 @@ class ProgressLine(Rounds):
         self.now(f"{self._setting}{at}: {spoken(table, cell)}")
 
     def now(self, doing: str) -> None:
-        """Shows at most one line in EVERY seconds."""
+        """Shows what is done now, at most once in EVERY seconds."""
         if self._shows and time.monotonic() - self._at >= EVERY:
             self._at = time.monotonic()
             self._show(doing)

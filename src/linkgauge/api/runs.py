@@ -35,7 +35,7 @@ MOST_VERDICT = 100
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """`run` is everything in run.json, `outcome` the verdict, `folder` where the run is kept."""
+    """`run` is the content of run.json, `outcome` the verdict, `folder` where the run is kept."""
 
     run: Run
     outcome: Outcome
@@ -64,11 +64,11 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """A row is a CellRow, or with `samples` a SampleRow. Raises MissingPackage."""
+        """Returns a row for each cell, or each sample if `samples`. Raises MissingPackage."""
         return (self.samples if samples else self.figures).to_pandas()
 
     def save(self, folder: StrPath) -> Path:
-        """Writes into an existing folder, and returns run.json's path. Raises ResultsError."""
+        """Writes the run into an existing folder. Returns run.json's path. Raises ResultsError."""
         return write_run(Path(folder), self.run)
 
     def __repr__(self) -> str:
@@ -91,14 +91,14 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """Figures of a run that is not to be judged have no verdicts."""
+    """Returns a run for users of the API. If it cannot be judged, its figures have no verdicts."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 
 
 def load(path: StrPath) -> MeasuredRun:
-    """Reads a run.json, a journal.jsonl, a run's folder, or what `linkgauge pack` wrote. Raises
-    InputError if there is no readable run."""
+    """Reads a run.json, a journal.jsonl, a run's folder, or a file that `linkgauge pack` wrote.
+    Raises InputError if there is no readable run."""
     path = path_of(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
@@ -106,8 +106,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """Reads all runs below a folder, by path, or that of a run's own. Warns of those that cannot be
-    read, and raises InputError if there are none."""
+    """Reads all runs below a folder, sorted by path, or the run in a run's own folder. Warns of
+    runs that cannot be read. Raises InputError if there are none."""
     path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []

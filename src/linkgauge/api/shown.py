@@ -1,4 +1,4 @@
-"""What a notebook shows of the values that functions return: the blocks that commands show."""
+"""Shows returned values in a notebook, by the same blocks that commands show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKS = {
 
 
 class Findings(tuple[Finding, ...]):
-    """What is wrong, each with its severity, reason and remedy."""
+    """Findings: each says what is wrong, with severity, reason and remedy."""
 
     __slots__ = ()
 

@@ -54,7 +54,7 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the plug-in's hook if a plug-in offers one of these backends: at most one does."""
+    """Returns the hook (error guard) of the plug-in that offers one of these backends, if any."""
     return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 
@@ -68,8 +68,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Calls `create(engines, host)` of the backend's module; `host` is this machine by default.
-    Raises Unsupported with the reason if it cannot run here, InputError for an unknown name."""
+    """Opens a backend by its module's `create`; `host` is this machine by default. Raises
+    Unsupported if the backend cannot run here, InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -88,7 +88,7 @@ def open_backend(
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """Raises PluginFailed if a plug-in's devices are unusable."""
+    """Returns a backend's devices. Raises PluginFailed if those of a plug-in are unusable."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()
@@ -100,7 +100,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns None if the backend must be opened for them. Raises Unsupported as `open_backend`."""
+    """Returns None if the backend must be opened to list its devices. Raises as `open_backend`."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)
@@ -111,8 +111,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """`hosts` are the ranks' host names. `with_gpu` also opens a GPU, for network interfaces.
-    Raises InputError for a backend that does nothing between processes."""
+    """Opens one rank's backend. `hosts` are the ranks' host names. `with_gpu` also opens a GPU, to
+    be measured with network interfaces. Raises InputError for a backend without ranks."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

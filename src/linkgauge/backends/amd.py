@@ -1,4 +1,4 @@
-"""Reads AMD's GPUs from sysfs, without a library, and adds what amdsmi (ROCm) knows."""
+"""Reads facts about AMD's GPUs from sysfs, and from amdsmi (ROCm) if this library is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Devices without a PCI address are left out."""
+    """Reads facts about those of `devices` that are AMD's and have a PCI address."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -53,7 +53,7 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """Without ROCm's Python package amdsmi, no GPUs are found."""
+    """Facts from ROCm's Python package amdsmi. Without this package, there are none."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -98,7 +98,7 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """Empty after any failure: exceptions differ between versions of amdsmi."""
+        """Returns {} after any failure, because errors differ between versions of amdsmi."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None

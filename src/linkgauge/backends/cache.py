@@ -1,4 +1,4 @@
-"""Stores compiled kernels and tuned settings on disk. Anything stored can be made again."""
+"""Stores compiled kernels and tuned settings on disk. Stored files can be made again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge without this variable."""
+    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge if the variable is not set."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
@@ -25,7 +25,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Other processes see either the old or the new content, never a part. Raises OSError."""
+    """Writes a file so that others see its old or its new content, never a part. Raises OSError."""
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Backend `host`: threads of CPUs move bytes between memories of NUMA nodes: `host:N` (pinned:
-prefaulted and mlocked), `/pageable`, by pages `/huge`, `/base` (none huge), `/thp`, `/hugetlb`, by
-policy `/preferred`, `/interleave`, `/weighted`. `cpu*K` is K threads, pinned to CPUs of the
-node."""
+"""Backend `host`: threads on CPUs move bytes between the memories of NUMA nodes. `host:N` is pinned
+(prefaulted and mlocked), `host:N/pageable` is not. Other memories ask for a kind of pages: `/huge`,
+`/base` (none huge), `/thp`, `/hugetlb`; or for a placement policy: `/preferred`, `/interleave`,
+`/weighted`. The engine `cpu*K` is K threads, pinned to CPUs of its node."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A sample of round trips lasts about 1000 times as long as reading the clock."""
+    """Two CPUs bounce a cache line. A sample takes about 1000 times as long as a clock reading."""
 
     policy = SamplingPolicy(seconds=2e-5, loops=1, batches=32, steps=2)
 
@@ -216,7 +216,7 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported for workloads that need a device."""
+        """Raises Unsupported if the workload needs a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -289,7 +289,7 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Copies on a node take its CPUs in turn, in equal shares if they name no number."""
+        """Returns each copy's CPUs. Copies that name no number share their node's CPUs equally."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -299,7 +299,7 @@ class HostBackend(Offering):
         return placed
 
     def close(self) -> None:
-        """Does nothing, because each buffer is freed by its owner."""
+        """Does nothing: each buffer's owner frees it."""
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:

@@ -1,5 +1,5 @@
-"""Chooses the code (kernel) with which host threads move bytes: the user's, the fastest measured
-for this CPU, these threads and caches, or a default. Later runs test a stored result first."""
+"""Chooses the code (kernel) by which host threads move bytes: the user's choice, the fastest that
+was measured for these CPUs and caches, or a default. Later runs test a stored choice again."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Two threads already count as all, because two nearly reach the limit of the memory."""
+    """Two threads count as all threads, because two nearly reach the memory's highest rate."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """Accesses are linear, as in STREAM, even if another kernel is faster."""
+    """Returns the kernel with linear accesses, as in STREAM, even if another is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
@@ -83,9 +83,9 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """`file` stores what searches found; without it, defaults are used. `course_of` returns memory
-    for measuring; without it, nothing is measured. `forced` is the user's kernel, if an operation
-    has it."""
+    """`file` stores the kernels that searches found; if None, defaults are used. `course_of`
+    returns memory for measuring; if None, nothing is measured. `forced` is the user's kernel, for
+    operations that have it."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Kernels:
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Two that are fast on nearly every CPU: the default, and the one with linear accesses."""
+    """Returns two kernels that are fast on nearly every CPU: the default and the linear one."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
@@ -162,7 +162,7 @@ def _share(where: Regime) -> float:
 
 
 def load(file: Path) -> Remembered:
-    """Returns kernels that this CPU can run; none if the file cannot be read."""
+    """Returns stored kernels that this CPU can run, or none if the file cannot be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -179,7 +179,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """The name has processor, microcode, hypervisor, threads, and `what` is measured."""
+    """Returns a file named by processor, microcode, hypervisor, threads and `what` it stores."""
     made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"

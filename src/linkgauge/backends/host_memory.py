@@ -1,4 +1,4 @@
-"""Buffers in host memory, for all backends. Host threads fill and compare them."""
+"""Buffers in host memory, for all backends. Host threads fill and compare these buffers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """`cpus` first touch it, on `node` or, if None, on any. Raises as `native.allocate`."""
+    """Memory on a NUMA node (None: any), first touched by `cpus`. Raises as `native.allocate`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Finds buffers beyond the caches by measuring: a virtual machine shows the whole cache of its
-host's processor, of which it may get little. The size doubles until neither the rate of reads nor
-the latency changes. Others' use of the cache may end a run too early: the stored size only
-grows."""
+"""Measures how large a buffer must be to exceed the caches, because a virtual machine may get
+only a part of the cache that it sees. The size doubles until neither the rate of reads nor the
+latency changes. Other programs' use of the cache may end a search too early, so a stored size
+only grows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEY = "buffer"
 
 
 class Speed(NamedTuple):
-    """Seconds for a byte of all CPUs' reads, and for an access of one CPU's pointer chase."""
+    """Seconds: per byte that all CPUs read, and per access of one CPU's pointer chase."""
 
     byte: float
     access: float
@@ -41,7 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Starts from the stored size and stores a larger one, so that runs use one size."""
+    """Searches from the stored size, and stores a larger one, so that later runs use the same."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:
@@ -51,8 +51,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Returns the smallest of `least`, 2 · `least` … up to `most` bytes whose double measures the
-    same, or the largest that was measured in `seconds`."""
+    """Returns the smallest of `least`, 2 · `least` … up to `most` bytes at which twice the size is
+    as fast, or the largest size that could be measured in `seconds`."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds
@@ -72,7 +72,7 @@ def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -
 
 
 def speed_of(node: Node, size: int) -> Speed:
-    """Raises OSError if there is no memory for `size` bytes."""
+    """Measures a buffer of `size` bytes. Raises OSError if memory is short."""
     cpus = list(node.cpus)
     memory = _native.Memory(size, _native.Kind.PINNED, None, cpus)
     with closing(memory):

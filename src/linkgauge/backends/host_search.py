@@ -1,6 +1,6 @@
-"""Finds the fastest of several kernels, in rounds that drop the slower half. Other programs make
-some turns slower, none faster: kernels run in many short turns in random order, and the lower
-quartile counts."""
+"""Finds the fastest of several kernels, in rounds that each drop the slower half. Other programs
+make some turns slower and none faster: kernels take many short turns in random order, and the lower
+quartile of the times counts."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first, in about `seconds`. Those in `safe`, good on nearly
-    every CPU, join the last round, which takes half of the time: a kernel that was only lucky must
-    still beat them. Vector width hardly matters: the widest run first, narrower variants of the
-    best join later."""
+    """Returns the best kernels, best first, after about `seconds`. First only the widest vectors
+    run, since width hardly matters; narrower variants of the best join later. The kernels in `safe`
+    are good on nearly every CPU. They join the last round, which takes half of the time, so that a
+    kernel which was only lucky must still beat them."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -109,7 +109,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Kernels move windows of it, `beyond` the caches or within. Raises OSError without memory."""
+    """Memory in which kernels take turns. `beyond`: larger than the caches. May raise OSError."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool

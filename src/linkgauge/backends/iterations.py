@@ -1,4 +1,4 @@
-"""Repeats C calls in the native core, and times each repetition."""
+"""Repeats C calls in the native core, and times each iteration."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 def single_iterations(steps: int) -> SamplingPolicy:
-    """Samples are single iterations, each of `steps` latencies."""
+    """Returns a policy whose samples are single iterations, each of `steps` latencies."""
     return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
     """Repeats C calls, timed by the host. A loop makes all `calls` once, and has `steps` latencies.
-    `begin` first gets the number of iterations, `error_of` a failed call's result and index. `made`
-    is closed with the group."""
+    `begin(iterations)` is called first. `error_of(status, index)` returns the error of a failed
+    call. `made` is closed with the group."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class IteratedGroup(Gated):
         self.policy = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Raises `error_of` a failed call, and Unsupported if the clock is too coarse."""
+        """Raises `error_of` a failed call, or Unsupported if the clock is too coarse for one."""
         loops, batches = self.pass_gate()
         count = WARM_UPS + loops * batches
         self._begin(count)
@@ -71,8 +71,8 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """A queue of a device. Each method returns the C calls of one operation, which the native core
-    repeats without Python. A backend overrides those that it can carry out."""
+    """A device's queue. Each method returns the C calls of one operation, which the native core
+    repeats without Python. A backend overrides the methods that it supports."""
 
     def address_of(self, name: str) -> int:
         raise NotImplementedError
@@ -81,7 +81,7 @@ class Queue:
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares this thread for making the calls."""
+        """Prepares this thread for the calls."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
         raise NotImplementedError
@@ -94,15 +94,15 @@ class Queue:
         raise NotImplementedError
 
     def event(self) -> Iterator[Named]:
-        """Returns the calls that record an event on an empty queue, and wait for it."""
+        """Returns the calls that record an event on an empty queue and wait for the event."""
         raise NotImplementedError
 
     def graph_launch(self) -> Iterator[Named]:
-        """Returns the calls that launch a graph with an empty kernel and wait for its end."""
+        """Returns the calls that launch a graph with an empty kernel, and wait for its end."""
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """Returns the calls that launch a kernel and await a number that it stores."""
+        """Returns the calls that launch a kernel and wait for a number that the kernel stores."""
         raise NotImplementedError
 
 

@@ -60,8 +60,8 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """`cpus` first touch it, on `node` or spread over `nodes`. If `alone`, no node is checked.
-    Raises AllocationError if memory is short, Unsupported if placement or pages differ."""
+    """`cpus` first touch the memory, on `node` or spread over `nodes`. If `alone`, the node is not
+    checked. Raises AllocationError if memory is short, Unsupported if node or pages are wrong."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -122,7 +122,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """Returns the NUMA node of most pages, or None if the kernel does not show this."""
+    """Returns the NUMA node of most of the pages, or None if Linux does not report it."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -152,13 +152,13 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """A thread on each of `cpus` writes. `inverted` inverts all bits."""
+    """Writes a pattern by a thread on each of `cpus`. `inverted` inverts all bits."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
 
 def pattern_bytes(size: int, pattern: Pattern, seed: int) -> bytes:
-    """This thread makes what `fill` would write, so `size` should be a few pages."""
+    """Returns what `fill` would write. Only this thread works, so `size` should be a few pages."""
     return _native.pattern_bytes(size, seed, _native.Pattern(pattern))
 
 
@@ -201,7 +201,7 @@ def _refused_here(code: int) -> str:
 
 
 def refused(code: int, root: Root) -> str:
-    """`code` is the error number of perf_event_open for CPU cycles."""
+    """Returns why Linux does not count CPU cycles. `code` is the errno of perf_event_open."""
     level = root.text(_PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.removeprefix("-").isdecimal() and int(level) > _USER_MODE:

@@ -33,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """No number may be negative. 8-bit types round up, to their largest at most; integers and
-    bfloat16 are cut off, others rounded to nearest."""
+    """Converts numbers, which must not be negative. 8-bit types round up, to their largest number
+    at most; integers and bfloat16 are truncated; other types round to nearest."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -46,8 +46,8 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Numbers combine element by element. In `mulsum`, odd ranks count twice
-    (kernels/content.cuh)."""
+    """Combines the ranks' numbers, element by element. In `mulsum`, numbers of odd ranks count
+    twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))

@@ -1,5 +1,5 @@
-"""The base class of backends: primitives, from which all operations are made. A backend lists its
-operations in `carried`, and overrides what they need; docs/vendor.md has an example."""
+"""The base class of backends, with primitives that make up operations. A backend lists its
+operations in `carried`, and overrides the primitives they need; docs/vendor.md has an example."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PLACES: Mapping[object, str] = {
 
 
 def imported(name: str, extra: str) -> Any:
-    """Raises Unsupported with the remedy, an extra, if a package does not load."""
+    """Imports a package. Raises Unsupported, with the extra to install, if this fails."""
     try:
         return import_module(name)
     except (ImportError, OSError) as error:
@@ -95,8 +95,8 @@ class ProductBuffers(Protocol):
 
 
 class Offering:
-    """A primitive without a default raises NotImplementedError. `copies` already have buffers.
-    `protocol.Backend.prepare` explains the groups that primitives return."""
+    """A primitive without a default raises NotImplementedError. The `copies` already have buffers.
+    `protocol.Backend.prepare` describes the groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()
@@ -126,10 +126,10 @@ class Offering:
         return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Prepares the backend for a new group. Remarks on the last group are discarded."""
+        """Prepares the backend for a new group, and discards its remarks on the previous group."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """By default, each copy has a queue and a thread, and the host's clock times it."""
+        """Makes copies. By default, each has a queue and a thread; the host's clock times it."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -141,7 +141,7 @@ class Offering:
         return group
 
     def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """Adds copies that load the same links while the group runs, or raises Unsupported."""
+        """Adds copies that load the links while the group runs. By default, raises Unsupported."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group
@@ -150,7 +150,7 @@ class Offering:
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """A loop makes the copy and a copy back."""
+        """Copies there and back. A loop is both copies."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -159,13 +159,13 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """A thread follows pointers in the first copy's source; other copies load the memory."""
+        """One thread follows pointers in the first copy's source. Other copies load the memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel, and groups of it, of the copies after the first, and of both."""
+        """Returns a kernel, and groups of the kernel, of the copies after the first, and of all."""
         raise NotImplementedError
 
     def multiplying(
@@ -174,22 +174,22 @@ class Offering:
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """Times how long the host takes to enqueue a copy, which waits at a gate (start signal)."""
+        """Times how long the host takes to enqueue a copy that waits at a gate (start signal)."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """Flags bounce between the two ends of a copy."""
+        """Bounces flags between the two ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """A cache line bounces between the two ends of a copy."""
+        """Bounces a cache line between the two ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """`copies` has one transfer for each rank."""
+        """Carries out a collective; `copies` has one transfer for each rank."""
         raise NotImplementedError
 
 
@@ -205,14 +205,14 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
-    """Raises BackendError if the buffer is not one of the backend `name`."""
+    """Returns the buffer. Raises BackendError if it belongs to another backend than `name`."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer
 
 
 class Filling(Offering, Generic[_Kind]):
-    """The base class of backends whose buffers can fill themselves."""
+    """The base class of backends whose buffers fill and compare themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
         raise NotImplementedError
@@ -228,7 +228,7 @@ class Filling(Offering, Generic[_Kind]):
 
 
 class Holding(Filling[_Kind]):
-    """The base class of backends that free everything when they are closed."""
+    """The base class of backends that free their buffers and groups when they are closed."""
 
     def __init__(self) -> None:
         self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
@@ -243,7 +243,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Groups are closed before buffers, because work that waits at a gate still uses them."""
+        """Closes groups before buffers, because work that waits at a gate still uses buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -71,7 +71,7 @@ RESULTS: Mapping[str, Pattern] = {
 
 
 def seed_of(word: int) -> int:
-    """Returns the seed for which `word` is the first word of a pattern."""
+    """Returns the seed of the pattern whose first word is `word`."""
     x = word
     for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
@@ -96,18 +96,18 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer at a fixed address in this process. Other backends can use it, too."""
+    """A buffer with an address in this process, so that other backends can use it, too."""
 
     @property
     def address(self) -> int: ...
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """The buffers of a transfer of `size` bytes; a `null` end has none, and two arrays to read are
-    in one. `interference` only has to run longer than the first copy of its group. `endless` runs
-    until the other copies have ended, or until wait() if it is alone; its seconds are those that
-    all loops would take. `tracked` asks for progress even if one launch does all loops. `warm_ups`
-    are loops before the clock starts, of `cuda` alone; with None, copies wait for each other's."""
+    """A transfer of `size` bytes with its buffers: a `null` end has none, two arrays to read have
+    one. `interference` must only outlast the first copy of the group. `endless` runs until the
+    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
+    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
+    before the clock starts, of `cuda` alone; if None, copies also wait for each other's."""
 
     transfer: Transfer
     source: Buffer | None
@@ -121,10 +121,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """In seconds: `seconds` of all loops of each copy, `span` from the first start to the last end.
-    `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
-    `progress` has each copy's start and the ends of its batches, or of their parts, since the gate
-    opened. `counters` has the CPU events of all threads, if counted."""
+    """Times in seconds. `seconds` has each copy's time for all loops; `span` lasts from the first
+    start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a pure
+    read saw, or None. `progress` has each copy's start and its batches' ends (or its parts'), since
+    the gate opened. `counters` has the CPU events of all threads, if they were counted."""
 
     seconds: tuple[float, ...]
     span: float
@@ -134,7 +134,7 @@ class Timing(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_one(cls, times: Sequence[float], counters: Counters | None = None) -> Timing:
-        """`times` has the copy's start and the ends of its batches."""
+        """Returns the timing of one copy. `times` has its start and the ends of its batches."""
         progress = tuple(at - times[0] for at in times)
         return cls((progress[-1],), progress[-1], (None,), (progress,), counters)
 
@@ -144,12 +144,12 @@ MOST_BATCHES = 64
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """A sample has at least `seconds` and `loops` loops. At most `batches` samples are behind one
-    gate, `most` in a round; beyond 32, more improve only percentiles. `sustained` keeps all copies
-    running for several loops of the slowest. A latency is the time of one of a loop's `steps`, such
-    as accesses. `rehearsed` adds an uncounted sample before short ones, because the first is
-    slower. `steady`: samples of a repetition hardly differ, and buffers outlive repetitions, so
-    each has few samples, only a cell's first one warms up, and sources are not filled again."""
+    """How a group is sampled. A sample has at least `seconds` and `loops` loops. At most `batches`
+    samples are behind one gate, at most `most` in a round (over 32 improve only percentiles).
+    `sustained`: all copies run for several loops of the slowest. A loop has `steps` latencies, such
+    as accesses. `rehearsed`: an uncounted sample comes before short ones, as the first is slower.
+    `steady`: samples of one repetition hardly differ, and buffers outlive repetitions; so there are
+    few samples, only a cell's first repetition warms up, and sources are filled once."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -162,16 +162,16 @@ class SamplingPolicy(msgspec.Struct, frozen=True):
 
 
 class Group(Protocol):
-    """Copies that run at the same time, or another operation. Nothing else runs between `open` and
-    `wait`. `most_loops` can wait behind the gate. Calls in a wrong order raise an error. `close`
-    may be called at any time."""
+    """Copies that run at the same time, or another operation. No other work runs between `open` and
+    `wait`. Up to `most_loops` loops can wait behind the gate. Calls in a wrong order raise an
+    error, but `close` may be called at any time."""
 
     policy: SamplingPolicy
 
     @property
     def most_loops(self) -> int: ...
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Enqueues `batches` batches (at most `MOST_BATCHES`) of `loops` loops behind the gate."""
+        """Enqueues `batches` (at most `MOST_BATCHES`) batches of `loops` loops behind the gate."""
 
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
@@ -180,14 +180,14 @@ class Group(Protocol):
 
 @runtime_checkable
 class CheckedGroup(Protocol):
-    """A group whose results are not in the copies' buffers, and must be checked in another way."""
+    """A group whose results are not in the copies' buffers, and are checked by `mismatch`."""
 
     def mismatch(self) -> str | None:
         """Returns a message if the result of the last loop is wrong, else None."""
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """`first` is the index of the first wrong element in the receive buffer of `rank`."""
+    """Wrong elements. `first` is the index of the first one in the receive buffer of `rank`."""
 
     count: int = 0
     rank: int = 0
@@ -196,13 +196,13 @@ class Wrong(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class CollectingGroup(Protocol):
-    """The methods are called between samples."""
+    """A group that carries out a collective. Its methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns seconds of each rank's own part: a rank that comes last has the shortest time."""
+        """Returns each rank's own seconds. A rank that arrives last has the shortest time."""
 
     def check(self) -> Wrong:
-        """Carries out the collective once with new data, and checks the result of every rank."""
+        """Carries out the collective once with new data, and checks each rank's result."""
 
 
 @runtime_checkable
@@ -213,7 +213,7 @@ class Working(Protocol):
 @runtime_checkable
 class Works(Protocol):
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the workload does not fit on the engine's device."""
+        """Raises Unsupported if the engine's device cannot carry out the workload."""
 
 
 def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
@@ -223,7 +223,7 @@ def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
 
 
 class Gated:
-    """A group without a gate on a device. Calls in a wrong order raise an error."""
+    """A group that no gate on a device holds back. Calls in a wrong order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -241,7 +241,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns loops and batches. Raises BackendError if the gate is not open."""
+        """Returns the numbers of loops and batches. Raises BackendError if the gate is not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -254,7 +254,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for each path of `device`, with `peer` for peer paths."""
+        """Finds settings for each path of `device`, and for the paths to `peer` if it is given."""
 
 
 @runtime_checkable
@@ -273,22 +273,22 @@ class SimulatedClock(Clocked, Protocol):
         taken: int = 0,
     ) -> None:
         """Starts a phase of cells that are measured together. Their numbers in the plan (from 0),
-        `repetition` and `taken` samples decide which scheduled faults occur and raise errors."""
+        the `repetition` and the samples `taken` decide which scheduled faults raise errors."""
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """Facts and states of devices. Unknown facts are null and raise no errors."""
+    """Reads facts and states of devices. Unknown facts are null and raise no errors."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """Returns all known facts about each device, in the order of the devices."""
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Another thread calls it during measurements: it must not use or wait for devices."""
+        """Reads the devices' sensors. Another thread calls it, so it must not use the devices."""
 
 
 class Backend(Protocol):
-    """`name` is the prefix of the backend's memories (`opencl`)."""
+    """`name` is the first word of the names of the backend's memories (`opencl` of `opencl:0`)."""
 
     name: str
 
@@ -296,24 +296,24 @@ class Backend(Protocol):
         """Returns the backend's accelerators, by device index. The host backend has none."""
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why the backend cannot carry out the transfer, as an exception if its type
-        matters. Never raises. The first call may compile a kernel, which takes long."""
+        """Returns why the backend cannot carry out the transfer (an exception if its type matters),
+        or None. Never raises. The first call may compile a kernel, which takes long."""
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Returns remarks on a figure, such as "both devices share one DRAM", some on the group
-        that was prepared last. The backend must not refuse the transfer."""
+        """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some are
+        on the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Places and pins it by the memory's kind, for all engines with an equal `reach`."""
+        """Allocates a buffer of the memory's kind, for all engines with an equal `reach`."""
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs, or None if all are right."""
+        """Returns the offset of the first wrong byte, or None if all bytes are right."""
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
@@ -339,7 +339,7 @@ class Backend(Protocol):
         - `touch`: the destination's pages are returned to the kernel and touched again."""
 
     def close(self) -> None:
-        """Frees everything. May be called again."""
+        """Frees all buffers and groups. May be called again."""
 
 
 _P = TypeVar("_P")
@@ -347,7 +347,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Answers are stored by type, because `isinstance` is slow."""
+    """Like `isinstance`, which is slow: answers are stored by type."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
@@ -356,7 +356,7 @@ def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
 
 @runtime_checkable
 class Glance(Protocol):
-    """Facts about the devices of a backend. Every backend with telemetry has these methods, too."""
+    """Facts about a backend's devices. A backend with telemetry has these methods, too."""
 
     def devices(self) -> tuple[Device, ...]:
         """Returns the backend's accelerators, by device index."""
@@ -368,4 +368,4 @@ class Glance(Protocol):
 @runtime_checkable
 class Readies(Protocol):
     def ready(self, does: Operation, transfers: int) -> None:
-        """Prepares for an operation with this many transfers. A second call is quick."""
+        """Prepares for an operation with `transfers` transfers. A second call is quick."""

@@ -1,4 +1,4 @@
-"""A backend for one of several ranks, with one device each, which open each other's memory."""
+"""Backends of ranks: each of several processes has one device, and opens others' memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """`here` is the memory in this rank, opened by `handle` if another rank has it, or None."""
+    """`here` is the buffer in this process, or None. `handle` opens a buffer of another rank."""
 
     warnings: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """Raises BackendError if the buffer is not in this rank."""
+    """Returns the buffer in this process. Raises BackendError if there is none."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")
@@ -75,9 +75,9 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 
 class RankBackend(Backend, Protocol):
-    """All buffers are `SpannedBuffer`s, and a group reports only copies by this rank's engine.
-    `others_wait`: others may have to wait until this rank calls `make_progress`, even if it is
-    idle."""
+    """The backend of one rank. All buffers are `SpannedBuffer`s, and a group reports only the
+    copies by this rank's engine. `others_wait`: other ranks may wait until this rank calls
+    `make_progress`, even if it is idle."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
@@ -89,15 +89,15 @@ class RankBackend(Backend, Protocol):
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Lets this backend's library move bytes for other ranks, if it must."""
+        """Lets the library move bytes for other ranks, if it needs this rank's calls for that."""
         return
 
     def look(self) -> Inventory:
-        """Returns accelerators under the names that this process uses."""
+        """Returns the rank's accelerators by the names that they have in this process."""
         return Inventory()
 
     def counted(self) -> dict[str, int]:
-        """Returns what its last group's TCP connections counted (TCP_INFO: `CounterRise`)."""
+        """Returns the rise of the last group's TCP counters (TCP_INFO), as `CounterRise`."""
         return {}
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -108,15 +108,15 @@ class RankBackend(Backend, Protocol):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> Sequence[Buffer]:
-        """All ranks in `ranks` allocate at the same time, for a repetition of this number."""
+        """Allocates buffers on all of `ranks` at the same time, for repetitions of this number."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """Returns the handle by which other ranks open the buffer; empty if they need none."""
+        """Returns a handle by which other ranks open the buffer, empty if they need none."""
         return b""
 
     def separate(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Returns for each copy why this rank's engine cannot reach both memories, or None."""
+        """Returns for each copy why this rank's engine cannot access both memories, or None."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
@@ -127,18 +127,18 @@ class RankBackend(Backend, Protocol):
         self.tokens = tokens
 
     def leave(self) -> None:
-        """Ends the last group on all ranks, even if it could not be prepared."""
+        """Ends the last group on all ranks, even if a rank could not prepare it."""
         return
 
 
 @runtime_checkable
 class Punctual(Protocol):
     def open_at(self, at: float | None) -> float:
-        """Opens it at the time `at` of the monotonic clock, or at once. Returns the actual time."""
+        """Opens the gate at `at` on the monotonic clock, or at once. Returns the actual time."""
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """As `Punctual.open_at`, for any group."""
+    """Opens any group's gate as `Punctual.open_at` does."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -154,7 +154,7 @@ def await_time(at: float | None) -> float:
 
 
 class IdlePart(Gated):
-    """A group without work, for a rank whose memory only other ranks use."""
+    """A group without work, for a rank whose memory only other ranks access."""
 
     policy = SamplingPolicy()
 
@@ -164,7 +164,7 @@ class IdlePart(Gated):
 
 
 class OwnCopies:
-    """Reports only the copies at `places`, because the others belong to other ranks."""
+    """Reports only the copies at the indices `places`; other ranks report the others."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
@@ -192,7 +192,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """A rank with this `device` only, made from a backend that does not know ranks."""
+    """A rank with one `device`, made from a backend that knows no ranks."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -208,7 +208,7 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Memories of other ranks keep their names."""
+        """Returns a memory of this rank without its `@RANK`, and other ranks' unchanged."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -221,7 +221,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """An engine of another rank becomes the same engine of the memory's own device."""
+        """Returns the engine. Another rank's becomes one of the same kind at the memory's
+        device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

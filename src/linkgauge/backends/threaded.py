@@ -1,5 +1,5 @@
-"""Work in threads, for calls that return only when done, or devices without timers. It cannot wait
-for a gate (start signal): threads start at a barrier, and read the monotonic clock."""
+"""Runs work in threads: for calls that return only when they are done, and devices without timers.
+Threads start at a barrier instead of a gate (start signal), and read the monotonic clock."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """`run` carries out a number of loops to their end, `enter` comes before. `checksum` returns
-    the xor of the words read, or None if the work does not only read."""
+    """`run` carries out a number of loops; `enter` is called before it in the same thread.
+    `checksum` returns the xor of the words read, or None if the work also writes."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = nothing
@@ -37,7 +37,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """The native core makes the calls of all loops. `made` owns their resources."""
+    """Returns work by a device's queue. The native core makes its calls; `made` frees them."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
@@ -78,7 +78,7 @@ class ThreadedGroup(Gated):
             self._barrier.wait(DEADLINE_SECONDS)
 
     def wait(self) -> Timing:
-        """Times by the host's clock. Raises a thread's error."""
+        """Returns times by the host's clock. Raises the error of a thread that failed."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]

@@ -66,7 +66,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """`said` has named facts, `do` heads the `steps`, and `last` stands below."""
+    """A finding. `said` are named lines; `do` heads the `steps`; the lines `last` are below
+    them."""
 
     severity: str
     tone: Tone
@@ -80,7 +81,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A tile without a name is a mark such as SIMULATED."""
+    """A number with its name, or without a name a mark such as SIMULATED."""
 
     number: str
     name: str
@@ -93,7 +94,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low  SIMULATED`"""
+        """Returns `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low  SIMULATED`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -103,7 +104,7 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A table too wide uses `short` heads, then omits columns by falling `rank`, never rank 0."""
+    """If a table is too wide, columns get `short` heads; then those of high `rank` are left out."""
 
     name: str
     figures: bool = False
@@ -112,7 +113,7 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Rows are sorted by `key` or text. `link` leads to a part of the page."""
+    """A table's entry. Rows are sorted by `key` or text. `link` leads to a part of the page."""
 
     text: str
     key: float | None = None
@@ -122,8 +123,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A row's first entry is its name. A terminal shows at most `few` rows, and then `rest`, which
-    says how to see the others."""
+    """A row's first entry is its name. A terminal shows at most `few` rows, and then the text
+    `rest`, which says how to see the other rows."""
 
     caption: Line
     columns: Sequence[Column]
@@ -140,8 +141,8 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """`sign` says the `tone` without colour; `share` is of what `against` names; `more` shows under
-    a mouse; `depth` shades a figure that is not judged, from 0 (lowest) to 10."""
+    """A cell. `sign` shows its `tone` without colour, `share` is of what `against` names, `more` is
+    for the mouse. `depth` shades a figure that is not judged, from 0 (the lowest figure) to 10."""
 
     text: str
     tone: Tone = ""
@@ -153,7 +154,7 @@ class Shade(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Returns the CSS class of the cell: its tone, or `r0` to `r10` for its depth."""
+        """Returns the cell's CSS class: its tone, or `r0` to `r10` for its depth."""
         return self.tone or ("" if self.depth is None else f"r{self.depth}")
 
 
@@ -181,7 +182,7 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """`says` describes the chart; `table` has its data where charts cannot be drawn."""
+    """A chart. `says` describes it in words; `table` has its data where no chart can be drawn."""
 
     title: str
     says: str
@@ -193,8 +194,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """`above` is the part on the host's side. `level` counts the steps from a switch of a fabric to
-    the devices, and is 0 for all other parts."""
+    """A part in a machine's picture. `above` is the part on the host's side. `level` is how many
+    steps a fabric's switch is from the devices, and 0 for all other parts."""
 
     name: str
     label: str
@@ -215,7 +216,7 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Parts and links in drawing order. A terminal shows only the `table`."""
+    """A machine's picture, with parts and links in drawing order. A terminal shows the `table`."""
 
     title: str
     says: str
@@ -244,7 +245,7 @@ _LEVEL = 4
 
 
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
-    """Compresses the content of a file, which is never whole in memory, as gzip does."""
+    """Compresses a file's content as gzip does, without ever holding all of it in memory."""
     size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
     for piece in content:
         size += len(piece)
@@ -276,7 +277,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """A row has a fact, and each of its values with the sides that have it."""
+    """A row has a fact, and each of the fact's values with the sides that have this value."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
@@ -290,6 +291,6 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """`580.1 (before); 590.2 (after)`"""
+    """Returns a fact's values: `580.1 (before); 590.2 (after)`."""
     owners = grouped(zip(fact.values, names, strict=True))
     return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

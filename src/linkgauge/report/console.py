@@ -1,4 +1,4 @@
-"""Makes the console that prints everything for people."""
+"""Makes the console on which everything for people is printed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 class _Console(Console):
     """Keeps each text on one line, and replaces characters that the stream cannot encode. It writes
-    to the stream below all proxies, because rich unwraps only one."""
+    to the stream below all proxies, because rich would unwrap only one proxy."""
 
     @property
     def file(self) -> IO[str]:
@@ -71,8 +71,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Only a terminal has colour and a width of its own; for a file or pipe it is COLUMNS, or
-    unlimited. `options` are rich's."""
+    """Returns a console. Only a terminal has colours. For a file or a pipe, the width is COLUMNS,
+    or unlimited. `options` are rich's."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
@@ -84,7 +84,7 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """COLUMNS of 0 would show nothing, and a terminal says its size itself."""
+    """Omits COLUMNS and LINES if a terminal knows its own size, or if they are no useful number."""
     return {
         name: text
         for name, text in environment.items()
@@ -101,7 +101,7 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 
 @dataclass(frozen=True)
 class Hanging:
-    """Wrapped at words, later lines indented. A word wider than the console is not broken."""
+    """Wraps a text at words and indents later lines. A word wider than the console stays whole."""
 
     text: Text
     indent: int

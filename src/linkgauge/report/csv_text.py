@@ -1,4 +1,4 @@
-"""CSV that no spreadsheet takes for formulas."""
+"""Makes CSV whose texts no spreadsheet takes for formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """A text that begins like a formula or with `'` gets a `'` in front, which readers remove.
+    """A text that begins with `'` or like a formula gets a `'` in front, which readers remove.
     Simulated figures are marked SIMULATED."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again

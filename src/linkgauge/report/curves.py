@@ -1,4 +1,4 @@
-"""Makes curves of figures against a size, a count or time, and their charts."""
+"""Makes curves of figures against a size, a count or the time, and charts of these curves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Curves of collectives are bus bandwidths, as in nccl-tests. A size's last figure counts."""
+    """Figures of collectives are bus bandwidths. Of several figures for a size, the last counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -54,7 +54,7 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """`define` takes the title `y`. Without `x`, the horizontal axis is the size."""
+    """`define(y=title)` makes the chart. If `x` is empty, the horizontal axis shows sizes."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),

@@ -37,7 +37,7 @@ _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """JSON is indented. docs/run.schema.json defines that of a run."""
+    """Returns indented JSON. For a run, docs/run.schema.json defines it."""
     if isinstance(value, OneRun):
         return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
@@ -50,7 +50,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """The verdict follows the schema. Files have none, since a run is judged when it is read."""
+    """Adds verdict and findings to a document. Files have none: runs are judged when read."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -59,7 +59,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Notes are also sentences, and equal texts are one."""
+    """Returns the run as it is written: with notes in words, too, and equal texts as one object."""
     return share_texts(run.with_cells(with_words))
 
 
@@ -73,7 +73,7 @@ def with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(one: OneRun) -> str:
-    """Makes the table SAMPLES in a fast way, since a run may have millions."""
+    """Makes the table SAMPLES in a fast way, because a run may have millions of samples."""
     return b"".join(sample_lines(one.run)).decode()
 
 
@@ -98,7 +98,7 @@ def sample_lines(run: Run) -> Iterator[bytes]:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Reads a file that was just written, which is faster. Raises ResultsError."""
+    """Yields the CSV of samples, from its file if this was just written. Raises ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -112,7 +112,7 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
 
 
 def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
-    """`form` returns lines with `%s` for each sample, and `_START` where they begin."""
+    """Returns the samples' lines. `form(count)` returns them with `%s` for each sample."""
     unlike = {*samples}
     if 2 * len(unlike) > len(samples):
         return form(len(samples)) % tuple(samples)
@@ -142,7 +142,7 @@ def _run_pieces(run: Run) -> dict[str, _Pieces]:
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes run.json last. Raises ResultsError with a hint how to resume."""
+    """Writes run.json after all other files. Raises ResultsError, which says how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
@@ -152,7 +152,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds the command that resumes the run or, if ranks measured it, shows it."""
+    """Adds the command that resumes the run or, if several ranks measured it, that shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):
@@ -170,12 +170,12 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes atomically. Raises ResultsError with the path."""
+    """Writes a file whole or not at all. Raises ResultsError with the path."""
     _write_kept({path: (data,)})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes atomically. Raises InputError if it cannot begin, ResultsError for a full disk."""
+    """Writes a file whole. Raises InputError if it cannot begin, ResultsError for a full disk."""
     try:
         _write({path: (data,)})
     except OSError as error:
@@ -190,7 +190,7 @@ def _write_kept(files: Mapping[Path, _Pieces]) -> None:
 
 
 def _write(files: Mapping[Path, _Pieces]) -> None:
-    """The last file appears only after all others. Raises OSError with the path."""
+    """Writes several files, the last after all others. Raises OSError with the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

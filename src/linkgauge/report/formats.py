@@ -1,4 +1,4 @@
-"""Output formats and documents. It loads fast; renderers are imported when they are needed."""
+"""Output formats and documents. This module loads fast: renderers are imported when used."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """`blocks` (`MODULE:FUNCTION`) makes what people see, `texts` what programs get, by format;
-    blocks from there become Markdown. A document that is kept in a file has a `title` for its page,
-    and a type `kept` (`MODULE:TYPE`) beside which SCHEMA stands."""
+    """What a command shows. `blocks` (`MODULE:FUNCTION`) makes blocks for people, `texts` has
+    functions by format for programs; blocks from these become Markdown. A document kept in a file
+    has a `title` for its page, and a type `kept` (`MODULE:TYPE`) in a module with a SCHEMA."""
 
     name: str
     blocks: str = ""
@@ -39,7 +39,7 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """`of_blocks` (`MODULE:FUNCTION`) turns any document's blocks into text or bytes."""
+    """`of_blocks` (`MODULE:FUNCTION`) makes text or bytes of the blocks of any document."""
 
     name: str
     help: str = ""
@@ -55,7 +55,7 @@ class Format(NamedTuple):
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Returns text, bytes for a file, or lines for a console. Raises InputError."""
+        """Returns text, bytes for a file, or lines for a console. May raise InputError."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -84,7 +84,7 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Raises InputError as `render` does, and if the value becomes bytes."""
+        """Writes to stdout. Raises InputError as `render` does, or if the format is not text."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
@@ -102,7 +102,7 @@ class Format(NamedTuple):
 
 @cache
 def formats() -> dict[str, Format]:
-    """Includes the formats of optional features (rooms)."""
+    """Returns the formats by name, including those of optional features (rooms)."""
     own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),

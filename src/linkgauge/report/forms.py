@@ -41,7 +41,7 @@ class SharedTable(NamedTuple):
 
 
 class _Equivalent(NamedTuple):
-    """Neighbours with equal keys share a table. A result with a number `only` shares none."""
+    """Neighbouring results with equal keys share a table. A number `only` keeps a result apart."""
 
     form: Form
     only: int | None
@@ -57,7 +57,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Results of one benchmark at several sizes are in one group."""
+    """Yields groups of results that share a table, such as a benchmark's results at all sizes."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[_Equivalent, Sequence[Result]]] = []
@@ -105,14 +105,15 @@ def form_of(result: Result, large: Large) -> Form:
 
 
 def is_uniform(result: Result) -> bool:
-    """Whether all cells passed with nearly equal figures and no cell stands out."""
+    """Whether all cells passed with nearly equal figures, and no cell has a sign."""
     figures = [figure for cell in result.cells if (figure := cell.headline) is not None]
     equivalent = max(figures) - min(figures) <= UNIFORM * median(figures)
     return equivalent and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:
-    """A sweep is large only with a single column, or if rows and columns are the same settings."""
+    """Whether a matrix has too many rows or columns. Sweeps with several columns count only if rows
+    and columns are the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -128,7 +129,7 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """`device`, `memory of node`, `by number of threads`"""
+    """Returns what columns are: `device`, `memory of node`, `by number of threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""
@@ -177,7 +178,7 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """With `ends`, a figure that is not judged is shaded by its depth."""
+    """Returns how a cell looks. The extremes `ends` shade figures that are not judged."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -220,7 +221,7 @@ def legend(shades: Iterable[Shade | None]) -> Line | None:
 
 
 def error_of(cell: CellResult) -> str:
-    """Returns half of the cell's interval, as a share of the median."""
+    """Returns half of the cell's interval as a share of the median (`±1.2%`), or an empty text."""
     error = relative_error(cell.summary)
     if error is None or cell.report is Report.BEST:
         return ""

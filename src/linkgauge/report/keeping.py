@@ -1,4 +1,4 @@
-"""Judges a run that was measured, compares it with earlier runs, and keeps it."""
+"""Judges a measured run, compares it with earlier runs, and keeps it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """Cells beyond a limit or with an `objection` fail. `matrix` shows all details, `whole`
-    summarises nothing, and `page` writes a report next to the results."""
+    """How a run is judged and shown. Cells beyond a limit or with an `objection` fail. `matrix`
+    shows all details, `whole` summarizes nothing, `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -59,7 +59,7 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """`problem` says why it could not be kept. `since` compares it with earlier runs."""
+    """A judged run. `problem` is why it could not be kept, `since` a line on earlier runs."""
 
     run: Run
     outcome: Outcome
@@ -69,7 +69,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """`since` compares with earlier runs. `remember` gets a run whose files are written."""
+    """Judges and keeps runs. `since` compares with earlier runs, `remember` gets kept runs."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None
@@ -79,11 +79,11 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """They are measured once more before they are called low."""
+        """Returns the cells that must be measured once more before they are called low."""
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """They are measured alone, because a collective between them would be judged low."""
+        """Returns pairs of devices to measure alone, as a collective between them would be low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
@@ -115,7 +115,7 @@ class Keeper:
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
-    """Raises InputError for a limit that fits nothing."""
+    """Judges a run that was read. Raises InputError for a limit that fits no cell."""
     display.refuse_unmatched(run.results, run.machine)
     run = display.judged(run)
     folder = None if path is None else path.parent
@@ -124,7 +124,7 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """If the run cannot be judged, its figures have no verdicts."""
+    """Returns the run as it is shown. If it cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
     return OneRun(outcome.marked(run), outcome, folder)

@@ -1,4 +1,4 @@
-"""Shows a run: a progress bar, then results, notes, the verdict, and the files written."""
+"""Shows a run: a progress bar, then results, notes, the verdict, and which files were written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """May be called in a signal's handler, which must not use a stream that may be in use."""
+    """Writes without Python's streams: a signal may have interrupted another write to them."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
@@ -115,7 +115,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """The run is shown even if its files cannot be written. Returns the exit code."""
+        """Keeps and shows the run, even if its files cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             page = None
@@ -152,7 +152,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Returns the exit code. Raises InputError if a limit matches no cell."""
+    """Shows a run from a file. Returns the exit code. Raises InputError if a limit fits no cell."""
     from linkgauge.engine.kept.runs import place_of_run
 
     found = judge_kept(run, path, display)
@@ -188,7 +188,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """Yields all but the figures. If the run is not kept, findings show all their remedies."""
+    """Yields all but the figures. If the run is not kept, findings show their whole remedies."""
     remarks = [
         *_remarks(run, outcome, display),
         *_findings(run, outcome, closing, also_notes=display.verbose),

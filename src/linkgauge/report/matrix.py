@@ -1,4 +1,4 @@
-"""Arranges a result as matrices, in nvbandwidth's layout and further ones, and formats figures."""
+"""Arranges a result as matrices, in nvbandwidth's layout and others, and formats figures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """Figures are in the base unit, or the one that the name states. `total` is their sum, None for
-    latencies; `cells` counts them, had every pair been measured. `part` is one of several
-    matrices."""
+    """A matrix of figures, in the base unit or the one in its name. `total` is their sum, None for
+    latencies; `cells` is how many a complete matrix has. `part` names one of several matrices."""
 
     name: str
     rows: tuple[str, ...]
@@ -76,7 +75,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Labels are sorted by their numbers."""
+    """Sorts labels by the numbers in them."""
     return tuple(sorted(labels, key=_natural))
 
 
@@ -85,13 +84,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Shows no unit, and two decimals, or three digits of a small figure."""
+    """Formats a figure without its unit: with two decimals, or if it is small with three digits."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Shows no unit, and four digits, or three of a small figure."""
+    """Formats a figure without its unit: with four digits, or if it is small with three."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -137,7 +136,7 @@ def _spread(cell: CellResult) -> float | None:
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """Returns a median time in µs: of the copies (0), the kernel (1) or both at once (2)."""
+    """Returns a median time in µs: of the copies (0), of the kernel (1), or of both at once (2)."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -155,7 +154,7 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """Returns the bandwidth of the other transfers while a latency is measured."""
+    """Returns the GB/s of the transfers that load a link while a latency is measured, or None."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -163,7 +162,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Copies from different sources have a row each; a device's serial copies have one rate."""
+    """Yields matrices of rates within a cell: a row for each source, or each device's rate."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells

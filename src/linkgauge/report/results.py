@@ -1,4 +1,4 @@
-"""Makes texts that several sections need: names, figures in tables, and headings of figures."""
+"""Makes texts that several sections need: names, figures in tables, and headings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 
 def size_ends(result: Result | PlannedTable) -> str:
-    """`8 B to 512 MiB`, or empty without sizes."""
+    """Returns `8 B to 512 MiB`, or an empty text for a result without sizes."""
     return ends_of_sizes(sizes_of(result))
 
 
@@ -71,7 +71,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Equal names get their only row (of a collective, the number of devices) or a number."""
+    """Returns results' names. Equal names add the result's only row, if it has one, or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
@@ -130,7 +130,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Signs mark cells that are far from their peers."""
+    """Returns the verdict on cells, with signs for cells that differ much from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))
@@ -139,7 +139,7 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:
-    """Returns an empty text without cells on slowed links."""
+    """Returns a note on cells over slowed links, or an empty text without such cells."""
     if not any(cell.verdict == "degraded" for cell in cells):
         return ""
     return "degraded: links on the way run below their best; the share is of their best"
@@ -170,7 +170,7 @@ def heading(result: Result) -> Line:
 
 
 def where(table: Result | PlannedTable) -> str:
-    """The backend, the sizes, the plug-ins, and how many of the pairs were sampled."""
+    """Returns a table's backend, sizes, plug-ins, and how many of all pairs were sampled."""
     sizes, sampled = size_ends(table), table.sampled
     sample = (
         f"  {sampled.pairs} of {sampled.all} pairs, sampled with seed {sampled.seed}"
@@ -187,7 +187,7 @@ def _of_plugins(tables: Sequence[Result | PlannedTable]) -> str:
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
-    """Yields the worst verdict if any cell is judged, and the mark of simulated figures."""
+    """Yields the worst verdict, if any cell is judged, and the mark of simulated figures."""
     cells = [cell for _, cell in cells_of(results)]
     if word_of(results, cells) is not None:
         word = verdict(results, cells)
@@ -229,13 +229,13 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """The median of results that differ in more than the engine means nothing."""
+        """Whether only a range is shown, since the results differ in more than the engine."""
         equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not equivalent or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Unless `folded`, each benchmark is a family."""
+    """Yields results that share a line. If not `folded`, each benchmark has its own."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_equivalent(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
@@ -255,7 +255,7 @@ def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, 
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """Names that differ only in the word for the engine or the kernel's work become one."""
+    """Joins names that differ only in the word for the engine or for the kernel's work."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
     return [
         frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
@@ -264,7 +264,7 @@ def folded(names: Iterable[str]) -> list[str]:
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """`{}` stands for the engine, or for the word for the kernel's work."""
+    """Returns a name with `{}` for the engine or the kernel's work, and the replaced word."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

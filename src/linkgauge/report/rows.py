@@ -1,4 +1,4 @@
-"""Tables of a run: a row for each cell or raw sample, figures in the SI unit that it names."""
+"""A run's rows for tables: one for each cell, or for each raw sample. Figures are in SI units."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """`is_small`: for a small page. `is_written`: the folder's files were just written from it."""
+    """A run with its verdict. If `is_small`, its page is small. If `is_written`, `folder` has just
+    been written from it."""
 
     run: Run
     outcome: Outcome
@@ -145,7 +146,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """The name is empty for the headline figure."""
+    """Yields samples by transfer; an empty name stands for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

@@ -1,4 +1,4 @@
-"""Writes a run as Markdown (GitHub's) for people, and as JUnit XML and SARIF for programs."""
+"""Writes a run as Markdown (GitHub's) for people, or as JUnit XML or SARIF for programs."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ DOCTOR = "doctor"
 
 
 def summary_junit(one: OneRun) -> str:
-    """A test case fails if its cell failed, is low, or ended with an error or a timeout, as does a
-    check of the doctor (`doctor.CHECK`) with a finding `fail`."""
+    """A test case fails if its cell failed, is low, or ended with an error or a timeout. Each check
+    of the doctor (`doctor.CHECK`) that has a finding `fail` is a failed test case, too."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -136,7 +136,7 @@ def _said(finding: Finding) -> str:
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """`seconds` is 0 if it was only judged."""
+    """Adds a test case. `seconds` is 0 if nothing was measured for it."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 

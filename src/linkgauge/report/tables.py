@@ -1,4 +1,4 @@
-"""Typed tables of a run, as CSV, JSON, Parquet or data frames (extra `analysis`)."""
+"""Typed tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """`kind` is the type of the rows. If it `judges`, the JSON also has the doctor's findings."""
+    """A kind of table, whose rows are of type `kind`. If it `judges`, its JSON has findings."""
 
     name: str
     schema: str
@@ -91,7 +91,7 @@ SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
 class RowTable(Sequence[_R]):
-    """It is used like a tuple, or taken as a whole by a library for tables."""
+    """Rows that can be used as a tuple, or converted to a data frame."""
 
     def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
         self._kind, self._rows = kind, tuple(rows)
@@ -101,19 +101,19 @@ class RowTable(Sequence[_R]):
         return tuple(self._kind.fields)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Absent figures are NaN. Raises MissingPackage without pandas."""
+        """Absent figures become NaN. Raises MissingPackage without pandas."""
         return self._kind.frame(self._rows)
 
     def to_polars(self) -> Any:
-        """Absent figures are null. Raises MissingPackage without polars or pyarrow."""
+        """Absent figures become null. Raises MissingPackage without polars or pyarrow."""
         return needed("polars", "polars").from_arrow(self.to_arrow())
 
     def to_arrow(self) -> Any:
-        """Absent figures are null. Raises MissingPackage without pyarrow."""
+        """Returns a table with null for absent figures. Raises MissingPackage without pyarrow."""
         return self._kind.arrow(self._rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """DuckDB, pandas 3 and others take it. Raises MissingPackage without pyarrow."""
+        """Lets DuckDB, pandas 3 and others read the rows. Raises MissingPackage without pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

@@ -1,1 +1,1 @@
-"""What commands, the Python API and rooms do with values. Nothing here knows a command line."""
+"""What commands, the Python API and rooms do with values. Nothing here reads a command line."""

@@ -1,4 +1,4 @@
-"""Finds earlier runs in folders and in the history. Earlier runs show how much runs vary."""
+"""Finds earlier runs in folders and in the history. They show how much runs vary."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Returns a judged run with the ranges that earlier runs of the history show, and a line on the
-    comparison, or on why it failed. The line is None without earlier runs, and for incomplete or
-    profiled runs, and those of very many cells."""
+    """Returns a judged run with ranges from the history's earlier runs, and a line on how it
+    differs from them, or why they could not be read. The line is None without earlier runs, and for
+    incomplete or profiled runs and runs of very many cells."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -99,8 +99,8 @@ def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | N
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """The runs are of the same machine, state and settings, the oldest first, without those in
-    `used`. `say` gets why a history cannot be read."""
+    """Returns earlier runs of the same machine, state and settings, the oldest first, without those
+    in `used`. `say` gets the reason if the history cannot be read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})

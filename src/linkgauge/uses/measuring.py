@@ -1,4 +1,4 @@
-"""Carries out a request: measures it, judges and keeps the run, and shows both."""
+"""Carries out a request: measures, judges and keeps a run, and shows its progress and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Unless the history is off, it compares the run with earlier runs, and remembers it."""
+    """Returns a Keeper, which compares runs with earlier ones unless the history is off."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping
@@ -64,7 +64,7 @@ def carry_out(
 
 
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
-    """Raises InputError for a limit that fits nothing in the plan."""
+    """Plans a run. Raises InputError if a limit fits no cell of the plan."""
     plan = session.plan(observer)
     display.refuse_unmatched(plan, session.machine)
     return plan
@@ -77,8 +77,8 @@ def concluded(
     keeper: Keeper,
     conclude: Callable[[Run, Path | None], _T],
 ) -> _T:
-    """Also measures pairs of devices in doubt. Returns what `conclude` makes of the run and its
-    folder, after Ctrl-C of what is journaled; KeyboardInterrupt is raised if nothing is."""
+    """Measures a plan, and doubtful pairs of devices. Returns what `conclude` makes of the run and
+    its folder; after Ctrl-C, of the journal. Raises KeyboardInterrupt if there is no journal."""
     with stoppable(observer, lambda: session.folder):
         try:
             run = measured(
@@ -101,7 +101,7 @@ def concluded(
 
 @contextmanager
 def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator[None]:
-    """Says how to resume the run if a second signal stops this block."""
+    """Says how to resume the run if a second signal ends this block."""
     try:
         yield
     except SystemExit:
@@ -110,7 +110,7 @@ def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """If the journal can no longer be written, the error says how to resume the run."""
+    """Calls `measure`. If the journal can no longer be written, the error says how to resume."""
     try:
         return measure()
     except ResultsError as error:

@@ -1,4 +1,4 @@
-"""Measures pairs of devices alone if a collective was slower than their links should allow."""
+"""Measures pairs of devices alone if a collective was slower than their links allow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_pairs(
     observer: Observer,
     keeper: Keeper,
 ) -> Run:
-    """Returns the run with the results added, or unchanged if there is no time."""
+    """Returns the run with the pairs' results added, or unchanged if no time is left."""
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -44,7 +44,7 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """A kernel of the first device writes into the second."""
+    """Returns a benchmark: a kernel of each pair's first device writes to the second device."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

@@ -1,4 +1,4 @@
-"""Finds a comparison's sides, named by a run, a folder of runs, a baseline, or a label."""
+"""Finds the sides of a comparison. A run, a folder of runs, a baseline or a label names a side."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def to_stderr(line: str) -> None:
 
 
 def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
-    """`say` gets each run that is left out. Raises InputError if there are none."""
+    """Returns a side's runs. `say` gets each one left out. Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -52,13 +52,13 @@ def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
 
 @lru_cache(maxsize=64)
 def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigures, ...]:
-    """Many runs may be held against this one: it is read again only if its file has changed."""
+    """Reads a run again only if its file changes: many runs may be compared with it."""
     return tuple(figures_of(run) for _, run in runs_of(path))
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """Returns all runs of a folder; `say` gets each that is left out. Raises InputError if there
-    are none, or for a run under a profiler."""
+    """Returns all runs of a folder. `say` gets each run that is left out. Raises InputError if
+    there are none, or for a run under a profiler."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
@@ -76,7 +76,7 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
-    """Raises InputError with all differences on which figures depend."""
+    """Raises InputError, with all facts that differ and that figures depend on."""
     facts = unlike([baseline, current])
     if facts:
         lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
@@ -86,7 +86,7 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
 
 
 def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> None:
-    """Raises InputError for a pattern that no benchmark of these runs matches."""
+    """Raises InputError for a pattern that fits no benchmark of these runs."""
     names = list(
         dict.fromkeys(cell.benchmark for runs in sides for run in runs for cell in run.cells)
     )
@@ -97,7 +97,7 @@ def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> Non
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """Keeps cells whose benchmarks match a pattern, and all without patterns."""
+    """Returns runs with only the cells whose benchmark fits a pattern (all if there are none)."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -106,7 +106,7 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """By default, it detects twice the least loss that counts. Raises InputError."""
+    """Reads the loss to detect, by default twice `least` (which counts). Raises InputError."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

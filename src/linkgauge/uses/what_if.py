@@ -1,4 +1,4 @@
-"""Measures a simulated machine with and without `--change`, and shows what it changes."""
+"""Measures a simulated machine with and without `--change`, and shows what the change does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .measuring import concluded, keeper_of, planned
 
 
 def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> int:
-    """Differences go to stderr beside a document on stdout. Returns the run's exit code."""
+    """Shows the differences, on stderr if stdout has a document. Returns the run's exit code."""
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 

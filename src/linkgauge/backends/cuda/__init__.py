@@ -1,4 +1,4 @@
-"""Backend `cuda` for NVIDIA GPUs: engine `ce` is cuMemcpyAsync, `sm` a kernel."""
+"""The backend `cuda` for NVIDIA GPUs. Its engine `ce` copies by cuMemcpyAsync, `sm` by a kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """Returns None if CUDA must be asked. Raises Unsupported without library or bindings."""
+    """Returns None if only CUDA lists the GPUs. Raises Unsupported without driver or bindings."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

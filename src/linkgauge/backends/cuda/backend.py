@@ -167,7 +167,7 @@ class CudaBackend(Filling[CudaBuffer]):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Managed memory is not shared between devices, and NCCL has memory of its own."""
+        """Devices do not share a managed buffer. NCCL's copies use buffers of their own."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -224,7 +224,7 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """`settings` of None are each path's own; `passages` are the NCCL copies by index."""
+        """Without `settings`, each path has its own. `passages` connect NCCL copies' ranks."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
@@ -291,7 +291,7 @@ class CudaBackend(Filling[CudaBuffer]):
         return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds and stores the best settings for the device's model, which takes 30 to 40 s."""
+        """Finds and stores the best settings for the device's model. This takes 30 to 40 s."""
         from .tune import tune
 
         try:
@@ -340,7 +340,6 @@ class CudaBackend(Filling[CudaBuffer]):
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Returns the arguments of cuMemcpyPeerAsync, without the stream."""
         source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size

@@ -1,4 +1,4 @@
-"""Kernels that copy nothing. One computes in registers, and another follows pointers."""
+"""Kernels that copy nothing: one computes in registers, the other follows pointers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork:
-    """One launch computes for all loops, `rounds` in each. `made` frees the kernel's memory."""
+    """A kernel that computes. One launch does all loops; `rounds` is the work in a loop."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
@@ -52,7 +52,8 @@ class ComputeWork:
 def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Returns a kernel and groups of it, the copies and both. Raises Unsupported without a gate."""
+    """Returns a kernel and three groups: the kernel alone, the copies, and both at once. Raises
+    Unsupported if the copies have no gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device, made)
@@ -66,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """One GPU thread follows pointers, by loads or bulk copies; multiprocessors take turns."""
+    """Returns a pointer chase by a GPU thread (`bulk`: by bulk copies) on each multiprocessor."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -1,4 +1,4 @@
-"""Finds cuBLAS in the CUDA toolkit, torch or its own wheel, and calls it by ctypes."""
+"""Finds cuBLAS in the CUDA toolkit, in torch or in its own wheel, and calls it by ctypes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Raises Unsupported if the device cannot, AllocationError or BackendError."""
+        """Raises Unsupported if the device lacks the function, AllocationError or BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -98,7 +98,7 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """The context of the stream's device must be current."""
+        """Makes cuBLAS use a stream. The context of the stream's device must be current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
@@ -120,7 +120,7 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """Raises Unsupported with the remedy if no cuBLAS works."""
+    """Returns the first cuBLAS that loads. Raises Unsupported with the remedy if none does."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -161,6 +161,6 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """cuBLAS needs cuBLASLt of the same folder, which the linker might not find."""
+    """Loads cuBLASLt from the same folder. cuBLAS needs it, and the linker may not find it."""
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

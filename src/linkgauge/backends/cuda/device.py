@@ -55,7 +55,7 @@ class CudaDevice:
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """`name` is what follows CU_DEVICE_ATTRIBUTE_."""
+        """Returns the attribute CU_DEVICE_ATTRIBUTE_`name` of the device."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
@@ -76,12 +76,12 @@ class CudaDevice:
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Only one group may use a stream at a time."""
+        """Returns the device's stream of this number. Only one group at a time may use it."""
         return self._stream(number + 1)
 
     @property
     def aside(self) -> Any:
-        """The stream for work that is not timed."""
+        """Returns the stream for work that is not timed."""
         return self._stream(0)
 
     def _stream(self, number: int) -> Any:
@@ -93,13 +93,13 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Two pinned words for the armed group's gate are kept: allocating takes a millisecond."""
+        """Returns two pinned words for a gate, kept because allocating takes a millisecond."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
 
     def result(self, byte: int) -> int:
-        """Returns the address of a word for a kernel that runs aside, all bytes set to `byte`."""
+        """Returns the address of a word for an untimed kernel's result, all bytes set to `byte`."""
         self._result = self._result or int(self.call("cuMemAlloc", WORD))
         self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
         return self._result
@@ -139,7 +139,7 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """CUDA appends the profile of a MIG instance to the device's name."""
+        """Whether the device is a MIG instance, whose profile CUDA appends to its name."""
         return " MIG " in self.model
 
     @cached_property
@@ -151,7 +151,7 @@ class CudaDevice:
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
-        """Returns the device's UUID in the form of nvidia-smi: GPU-…, or MIG-… for an instance."""
+        """Returns the device's UUID as nvidia-smi shows it: GPU-…, or MIG-… for a MIG instance."""
         # CUDA 12 has the MIG-aware call under a second name.
         second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
         name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
@@ -179,9 +179,9 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """`name` is the file and the function (`stream.read`), `shared` bytes of shared memory.
-    `arguments` are ctypes values or 64-bit integers, read anew by each `enqueue`; None stands for
-    `varying`."""
+    """A kernel with its launch settings. `name` is the file and the function (`stream.read`),
+    `shared` the bytes of shared memory. `arguments` are ctypes values or 64-bit integers; each
+    `enqueue` reads them again. An argument of None stands for the value of `varying`."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class KernelLaunch:
         return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:
-        """The stream's context must be current."""
+        """Enqueues the launch on a stream, whose context must be current."""
         about = f"{self._blocks} blocks of {self._threads} threads"
         self._call("cuLaunchKernel", *self._arguments(stream), about=about)
 
@@ -229,7 +229,7 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Returns words, not set, for the host and all devices. Free them by cuMemFreeHost."""
+    """Returns uninitialized words for the host and all devices. Free them by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -273,7 +273,7 @@ class PeerAccess:
 
 
 def run(device: CudaDevice, launch: KernelLaunch) -> None:
-    """No gate blocks it. Raises BackendError for any failure."""
+    """Runs a kernel to its end on the stream for untimed work. Raises BackendError if it fails."""
     device.enter()
     launch.enqueue(device.aside)
     device.driver.call("cuStreamSynchronize", device.aside)

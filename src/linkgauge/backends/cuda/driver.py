@@ -37,7 +37,7 @@ _NEWEST_MAJOR = 13
 
 
 class Driver:
-    """`enums` is the Python module with the API's constants and types."""
+    """`enums` is the Python module with the CUDA driver API's functions, constants and types."""
 
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
@@ -46,8 +46,8 @@ class Driver:
         """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Returns a function's results without the status: None, a value or a tuple. Raises what
-        `error` returns, with `about` (sizes, devices) in the message."""
+        """Calls a function and returns its results without the status: None, a value or a tuple. If
+        it fails, raises what `error` returns, with `about` (such as sizes) in the message."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -70,7 +70,7 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """A failure during this search does not start another search."""
+        """Returns the lost device, if any. A failure meanwhile starts no second search."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -86,7 +86,7 @@ class Driver:
 
 
 def find_driver() -> None:
-    """Raises Unsupported without a CUDA driver or bindings for it. Does not start the driver."""
+    """Raises Unsupported without a CUDA driver or Python bindings. Does not start the driver."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -124,7 +124,7 @@ def cuda_version(number: int) -> str:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """Bindings newer than the driver do not run."""
+    """Returns the extra for the driver's CUDA version: newer bindings would not run on it."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

@@ -1,4 +1,4 @@
-"""Flags that bounce between two devices, or host and device: a side polls its own."""
+"""Flags that bounce between two devices or host and device: each side polls a flag of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """Polls the flag at `mine`, writes that at `theirs`, and its times at `report` if given."""
+    """A kernel that polls the flag at address `mine` and writes the flag at `theirs`. It stores the
+    times of the round trips at `report`, unless this is 0."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0
@@ -51,8 +52,8 @@ class FlagKernel:
 
 
 class FlagGroup(Gated):
-    """`begins` measures at the address `report`; a side in another process is None, and `clear`
-    then sets this side's flag to 0 before each sample. A loop sends a flag there and back."""
+    """A loop is a round trip. `begins` starts and times it, and stores the times at `report`. A
+    side in another process is None; `clear` then sets this side's flag to 0 before each sample."""
 
     most_loops = MOST
     policy = single_iterations(2)
@@ -78,7 +79,7 @@ class FlagGroup(Gated):
         super().arm(loops, batches)
 
     def wait(self) -> Timing:
-        """Raises TookTooLong if a flag does not come back, Unsupported for more than MOST loops."""
+        """Raises TookTooLong if a flag does not return, Unsupported for over MOST round trips."""
         loops, batches = self.pass_gate()
         if loops * batches > MOST:
             raise Unsupported(
@@ -130,7 +131,7 @@ def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """The host times it. Both flags are in host memory, so the device polls over the link."""
+    """The host times round trips. Both flags are in host memory: the device polls over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

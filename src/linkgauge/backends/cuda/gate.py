@@ -26,7 +26,7 @@ class StartGate:
         }
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """If `opened` is not 0, the kernel writes there the time at which it saw the gate open."""
+        """Enqueues a kernel that waits, and then stores the opening time at `opened`, unless 0."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,8 +1,9 @@
-"""Runs copies and kernels at the same time, behind a gate (start signal), timed by events. Each
-stream waits at the gate, then warms up. When all are warm (if `aligned` is false, at once, as in
-nvbandwidth's doMemcpyCore), the first records its start; the others wait for this event, and record
-theirs. The first waits for all ends, and records the group's. Streams wait only for events enqueued
-earlier: those that share a hardware queue cannot deadlock."""
+"""Runs copies and kernels at the same time, and times them by events. A gate (start signal) holds
+streams back until all their work is enqueued; then each stream warms up. When all are warm (if
+`aligned` is false: when the first stream is, as in nvbandwidth's doMemcpyCore), the first stream
+records its start. The others wait for this event and then record their own. The first stream waits
+for all ends and records the group's. Streams wait only for events enqueued earlier: those that
+share a hardware queue cannot deadlock."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup:
-    """Only one may be armed at a time, because groups share the devices' streams."""
+    """Transfers that start together. Only one group may be armed, since groups share streams."""
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class CudaGroup:
         self.policy = SamplingPolicy(SAMPLE_SECONDS, least, batches, steady=steady)
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Loops beyond `most_loops` are enqueued after the gate has opened."""
+        """Enqueues up to `most_loops` loops behind the closed gate. The rest follow later."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -179,7 +180,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Times by events. Raises BackendError if a device failed or the gate stayed shut."""
+        """Returns times by events. Raises BackendError if a device fails or the gate stays shut."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -203,14 +204,14 @@ class CudaGroup:
         return self.wait()
 
     def _hold_less(self) -> None:
-        """A call waited for a device that waits for the gate: later groups hold fewer loops."""
+        """Halves the loops behind later gates, because an enqueuing call waited for the device."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Returns None if an interfering copy ended too early."""
+        """Returns each transfer's seconds, or None if an interfering copy ended too early."""
         settled = [
             own
             if track.work.settle is None
@@ -282,7 +283,7 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """No two works share a stream."""
+    """Returns the streams of each work. No two works share a stream."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:
@@ -293,7 +294,7 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """Returns how many loops, with warm-ups, fit behind the gate on every device, at least 1."""
+    """Returns how many loops (and warm-ups) fit behind the gate on every device, at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -312,7 +313,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
-    """Returns parts of at most `most` loops, in steps; no step crosses the end of a batch."""
+    """Returns parts of at most `most` loops. No step of a part crosses the end of a batch."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(batches):

@@ -1,4 +1,4 @@
-"""Device memory for other processes, by CUDA IPC or fabric handles (CUDA driver API)."""
+"""Shares device memory with other processes, by CUDA IPC or fabric handles (CUDA driver API)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_
 
 
 class OutOfReach(Unsupported):
-    """The device cannot reach the memory of another machine."""
+    """Raised if a device cannot access memory on another machine."""
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """The buffer is at `offset` bytes in the driver's `allocation`. `mapped` bytes are mapped for a
-    fabric handle, else 0. `domain` is the device's NVLink domain (null: unknown)."""
+    """What another process needs to open a buffer. The buffer begins `offset` bytes into the
+    driver's `allocation`. `mapped` is how many bytes to map for a fabric handle, else 0. `domain`
+    is the device's NVLink domain, if known."""
 
     machine: str
     allocation: bytes
@@ -44,7 +45,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns the handle for this machine, or with fabric memory for the NVLink domain."""
+    """Returns an encoded `Handle`. It is for this machine or, if the buffer is in fabric memory,
+    for the NVLink domain."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start
@@ -63,8 +65,8 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """`machine` and `domain` are this process's. Raises OutOfReach if the buffer is on another
-    machine out of reach, NoPeerAccess on this one."""
+    """Opens another process's buffer. `machine` and `domain` are those of this process. Raises
+    OutOfReach if the device cannot access memory on the other machine, NoPeerAccess on this one."""
     handle, own = msgspec.msgpack.decode(exported, type=Handle), None
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:
@@ -111,7 +113,7 @@ def _mapped(device: CudaDevice, handle: Handle, about: str) -> tuple[int, Releas
 
 
 def allocate_fabric(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Raises Unsupported if other machines cannot share it, AllocationError if memory is short."""
+    """Allocates memory that other machines can open. Raises Unsupported or AllocationError."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"
@@ -163,7 +165,7 @@ def _location(device: CudaDevice) -> Any:
 
 
 def _whole(device: CudaDevice, size: int, properties: Any) -> int:
-    """Rounds `size` up to the driver's granularity, in bytes."""
+    """Returns `size` in bytes, rounded up to the driver's allocation granularity."""
     least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     step = int(device.call("cuMemGetAllocationGranularity", properties, least))
     return -(-size // step) * step

@@ -24,8 +24,8 @@ _NANO = 1e-9
 
 
 class Marks:
-    """Words in device memory, in ns of its clock: when the gate opened, the count of steps, the
-    kernel's start, and the end of each batch. `made` frees them."""
+    """A kernel's progress in device memory: a count of steps, and times in ns (device's clock) at
+    which the gate opened, the kernel started and each batch ended. `made` frees the memory."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -37,7 +37,7 @@ class Marks:
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """Returns the start and the batches' ends, in seconds since the gate opened."""
+        """Returns the kernel's start and the batches' ends, in seconds since the gate opened."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -64,7 +64,7 @@ class Span(NamedTuple):
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """Returns at most `count` parts, about equal and not empty, at multiples of ALIGNMENT."""
+        """Cuts the span at multiples of ALIGNMENT, into at most `count` nearly equal parts."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 
@@ -82,8 +82,8 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Addresses are multiples of 16. `marks` gets the progress. Raises InputError if a bulk copy's
-    settings are too large, Unsupported for one both ways or before compute capability 9.0."""
+    """Addresses are multiples of 16. The kernel records progress in `marks`. Raises InputError if a
+    bulk copy's settings are too large, Unsupported for one both ways or before capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -106,7 +106,7 @@ def copy_launch(
 def plain_shape(
     device: CudaDevice, size: int, settings: CopySettings
 ) -> tuple[tuple[int, int], dict[str, int]]:
-    """Small sizes shrink `unroll`: fewer accesses in flight cost less than idle multiprocessors."""
+    """Returns grid and macros. Small sizes lower `unroll`, so that fewer multiprocessors idle."""
     blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
@@ -134,7 +134,7 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Stores the xor of all 64-bit words at the address `checksum`."""
+    """Returns a launch that stores the xor of the source's 64-bit words at address `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
@@ -147,7 +147,8 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def pattern_launch(
     device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """`fill` writes a pattern, xor `word`; `compare` stores the first wrong offset at `word`."""
+    """Returns a launch of `fill`, which writes a pattern (each word xor `word`), or of `compare`,
+    which stores the offset of the first wrong byte at the address `word`."""
     arguments = (address, size, seed % _WORDS, c_int(pattern), word)
     return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
@@ -160,8 +161,8 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """One launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel, from where the
-    previous one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
+    """Returns a launch for each multiprocessor, as nvbandwidth's ptrChasingKernel; each begins
+    where the last one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"

@@ -1,4 +1,4 @@
-"""Loads a link by a kernel at a share of its full rate, while other operations are timed."""
+"""Loads a link by a kernel, at a share of its full rate, while other operations are timed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """`number` counts the loads of a group. Raises Unsupported if the transfer cannot be a load."""
+    """The load `number` of a group. Raises Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -80,7 +80,7 @@ class KernelLoad:
                 raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
-        """Returns the rate in bytes/s, or 0 if the kernel had already ended."""
+        """Ends the load. Returns its rate in bytes/s, or 0 if the kernel had already ended."""
         self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
@@ -105,7 +105,7 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """The seconds of a load are those that all loops would take at the load's rate."""
+        """Returns for each load the seconds that all loops would take at the load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, called as torch.matmul calls it."""
+"""Matrix products by cuBLAS, with the same calls as torch.matmul makes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """`number` and `compute` are codes of cuBLAS, `define` is that of matmul.cu."""
+    """`number` and `compute` are codes of cuBLAS, `define` is the type's code in matmul.cu."""
 
     number: int
     compute: int
@@ -66,7 +66,7 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Raises Unsupported without cuBLAS, or if the device does not have the number type."""
+        """Raises Unsupported if cuBLAS is missing or the device lacks the type of numbers."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
@@ -94,7 +94,7 @@ class Products:
 
 
 class CudaProductWork:
-    """A loop is one product A · B."""
+    """Multiplies two matrices in a device's memory. A loop is one product A · B."""
 
     on_host = False
 

@@ -1,4 +1,4 @@
-"""Times calls of the CUDA driver on the host, and the calls that enqueue copies."""
+"""Times calls of the CUDA driver on the host, among them the calls that enqueue copies."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """The kernel must be loaded before a graph is captured."""
+        """Returns a kernel that is loaded, as it must be before a CUDA graph is captured."""
         device = self._device
         launch = KernelLaunch(device, f"flags.{kernel}", (1, 1), arguments)
         self._made.callback(lambda: launch)
@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """The host's time for the driver call `named`, which may wait for the device if `may_block`."""
+    """Times the driver call `named` on the host. `may_block`: the call may wait for a device."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)
@@ -152,7 +152,7 @@ class EnqueuingGroup(Gated):
         self._gate.enqueue(self._device, self._stream)
 
     def open(self) -> None:
-        """Makes and times the calls, and then opens the gate for the device."""
+        """Makes and times the calls while the gate (start signal) is closed, then opens it."""
         super().open()
         loops, batches = self._armed or (1, 1)
         self._device.enter()
@@ -181,7 +181,7 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """`ends` are the arguments of cuMemcpyPeerAsync, without the stream."""
+    """Times enqueuing by cuMemcpyPeerAsync, whose arguments except for the stream are `ends`."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 

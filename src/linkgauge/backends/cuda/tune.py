@@ -1,4 +1,4 @@
-"""Finds the fastest settings for each path on a GPU, and stores them for the GPU's model."""
+"""Finds the fastest settings for each path on a GPU, and stores them under the GPU's model."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Tunable(Backend, Protocol):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings that were tried. `rate` is in bytes/s; it counts both directions, or all arrays."""
+    """Settings that a search has tried. `rate` in bytes/s counts both directions, or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -80,10 +80,10 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Stores the best settings of each path, and returns those that beat the defaults; without
-    `peer`, there are no peer paths. All candidates run once, then the best and the defaults take
-    turns, so that drift affects all. One that fails or copies wrongly is dropped. Raises
-    BackendError if the device is dead; settings found before stay stored."""
+    """Stores each path's best settings, and returns those that are faster than the defaults.
+    Without `peer`, there are no paths to another GPU. Each candidate runs once; then the best and
+    the defaults take turns, so that drift affects all. A candidate that fails or copies wrongly is
+    dropped. Raises BackendError if the device is dead; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -112,7 +112,7 @@ def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
 
 
 def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
-    """The defaults come first."""
+    """Yields the settings to try on a path, the defaults first."""
     if path.operation in ARRAYS:
         yield from _of_arrays(path.operation, multiprocessors)
         return
@@ -165,7 +165,7 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Returns None if the defaults win. Raises BackendError if the device is dead."""
+    """Returns None if the defaults are fastest. Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -184,7 +184,7 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Keeps two of each kernel: one run may be wrong about a candidate, hardly about two."""
+    """Returns the defaults and the fastest, two of each kernel: a run may misjudge a candidate."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -202,7 +202,7 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """None if they fail or copy wrongly. Raises BackendError if the device is dead."""
+        """Returns the settings with their rate, or None if they fail or copy wrongly."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
             size = copy.size * named(self.path.operation).source_arrays

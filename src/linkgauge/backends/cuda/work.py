@@ -1,4 +1,4 @@
-"""The work of one transfer on CUDA streams: copies by copy engines or kernels, reads and writes."""
+"""One transfer's work on CUDA streams: a copy by a copy engine or a kernel, a read or a write."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Recorder(NamedTuple):
 
 
 class StreamWork(msgspec.Struct, eq=False):
-    """A `driver` call may wait for the device, and a `graph` loop does not fit into a queue.
-    `entries` are queue entries of each loop, over all `streams`, and further ones. `warm_up` loops
-    come before the start event. `checksum` returns the xor of all words read, or None if work does
-    not only read. `close` frees resources, but not kernels, which belong to the device. `recorder`
-    does the same work and records its progress. `settle` is for a copy that disturbs the measured
-    one (see `interference`)."""
+    """How a transfer runs on a device. A `driver` call may wait for the device; a `graph` loop does
+    not fit into a queue. `entries` are the queue entries of each loop on all `streams`, and further
+    ones. `warm_up` loops run before the start event. `checksum` returns the xor of all words read,
+    or None if the work also writes. `close` frees resources, except for kernels, which belong to
+    the device. `recorder` does the same work and records its progress. `settle` is for a copy that
+    disturbs the measured copy (see `interference`)."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -88,7 +88,7 @@ def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) 
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """The driver copies pageable memory in the calling thread: calls may return late."""
+    """Runs in a thread of its own: for pageable memory, the driver's calls may return late."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -98,7 +98,7 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
-    """Copies by a copy engine or, with `settings`, by a kernel."""
+    """Splits a copy into parts, made by a copy engine or, if `settings` are given, by a kernel."""
     parts = span.slices(span.size // PIECE)
     if settings is None:
         return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
@@ -106,7 +106,7 @@ def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = Non
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """The parts run one after another, without a warm-up, as in nvbandwidth."""
+    """Returns work that runs parts one after another without a warm-up, as nvbandwidth does."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
@@ -117,14 +117,14 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Copies through the host, as p2pBandwidthLatencyTest, by cuMemcpyPeerAsync with `ends`."""
+    """Copies through the host by cuMemcpyPeerAsync(`ends`), as p2pBandwidthLatencyTest does."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """It outlasts the measured copy. Only a share of the loops is enqueued, to save time."""
+    """Returns a copy that disturbs the measured copy and outlasts it, in as few loops as needed."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -136,7 +136,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
         enqueued += count
 
     def settle(loops: int, seconds: float, measured: float) -> float | None:
-        """Returns None, so that the sample does not count, if the measured copy ran longer."""
+        """Returns the interfering copy's seconds for all loops, or None if it ended too early."""
         nonlocal enqueued, share
         whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
         if seconds < measured and share < 1:
@@ -151,7 +151,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """`in_kernel`: one launch does all loops. `word`: the address of a checksum."""
+    """If `in_kernel`, one launch does all loops. `word` is the address of the checksum, or 0."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -170,7 +170,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """`launch_with` returns the kernel that stores the checksum at a device address."""
+    """`launch_with(address)` returns a launch whose kernel stores the checksum at this address."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -179,7 +179,7 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns by default 1 between devices, where a first copy is slower, and 0 with the host."""
+    """Returns the number of warm-ups, by default 1 between devices, 0 if the host takes part."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -196,7 +196,7 @@ def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) 
 
 
 def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """If the copy is `tracked` and is one launch, the kernel records its progress."""
+    """The kernel records its progress if the copy is `tracked` and one launch does all loops."""
     how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
@@ -227,7 +227,7 @@ _LANES = 32
 
 
 def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
-    """Addresses are multiples of 16. A warp accesses 128, 256 or 512 bytes at once."""
+    """Addresses must be multiples of 16. A warp accesses 128, 256 or 512 bytes at once."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (*span, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
@@ -235,7 +235,7 @@ def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunc
 
 
 def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
-    """A loop is one CUDA graph with a chain of copies for each stream: calls are too slow."""
+    """A loop is a CUDA graph with a chain of copies for each stream, as calls are too slow."""
     ends, call = span.cut(pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:

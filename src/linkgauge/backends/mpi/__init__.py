@@ -1,1 +1,1 @@
-"""Backend `mpi`: MPI moves bytes between the memories of hosts."""
+"""Backend `mpi`: MPI moves bytes between the host memories of several processes."""

@@ -1,5 +1,5 @@
 """One rank's part of collectives by MPI, whose C functions a native loop calls. All ranks start
-after MPI_Barrier, and each measures until its own calls have returned."""
+after MPI_Barrier. Each measures the time until its own calls have returned."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 
 
 class Communicators:
-    """All ranks of a communicator create it together. It is kept until the end."""
+    """Creates MPI communicators, together with all of their ranks, and keeps them until the end."""
 
     def __init__(self, mpi: Any) -> None:
         self.mpi, self.world = mpi, mpi.COMM_WORLD
         self._made: dict[object, Any] = {}
 
     def of_colors(self, colors: tuple[int, ...]) -> Any:
-        """Ranks with the same number in `colors` are a group. All ranks must call this method."""
+        """Groups the ranks by their number in `colors`. All ranks must call this method."""
         size, rank = self.world.size, self.world.rank
         if len(colors) != size:
             raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
@@ -45,7 +45,7 @@ class Communicators:
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """The ranks share a window of memory."""
+        """Returns a communicator of these ranks, which share a window of memory."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(
@@ -67,7 +67,7 @@ class Communicators:
 
 
 class MpiCollective(CollectiveGroup):
-    """`copies` has one transfer for each rank. Raises Unsupported on all ranks."""
+    """`copies` has one transfer for each rank. All ranks raise Unsupported, or none does."""
 
     most_loops = _MOST_LOOPS
 
@@ -120,7 +120,7 @@ class MpiCollective(CollectiveGroup):
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """A barrier comes before each iteration only: each rank's own seconds count."""
+        """Returns this rank's seconds of `count` iterations, each after a barrier."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:

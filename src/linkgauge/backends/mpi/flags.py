@@ -1,4 +1,4 @@
-"""Flags between two hosts: a side writes the other's (MPI_Put, MPI_Win_flush), polls its own."""
+"""Flags between hosts: each side polls its own, and writes the other's (MPI_Put, MPI_Win_flush)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """`mine` is the address of this side's flag, `theirs` the other side's rank and the place of
-    its flag in the window. The side that `begins` measures each round trip."""
+    """`mine` is the address of this side's flag. `theirs` is the other side's rank, and the place
+    of its flag in the window. The side with `begins` times each round trip."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool

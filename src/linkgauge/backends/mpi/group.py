@@ -1,4 +1,4 @@
-"""One rank's part in copies and broadcasts by MPI."""
+"""One rank's part of copies and broadcasts by MPI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """`comms` has a communicator for each rank that broadcasts, and none for copies."""
+    """`comms` has a communicator for each rank that broadcasts. It is empty for copies."""
 
     policy = POLICY
 
@@ -34,7 +34,7 @@ class MpiGroup(Gated):
         self._began = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """For one-sided copies, messages only report that a copy has ended."""
+        """Prepares the messages. For one-sided copies, they only report that a copy has ended."""
         super().arm(loops, batches)
         part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * batches, self._memory)
         if self.from_one:

@@ -1,8 +1,8 @@
-"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. `rma` is one-sided
-access to a window of the other rank's memory: the engine's owner writes (MPI_Put) or reads
-(MPI_Get), and flushes. `msg` sends messages (MPI_Isend, MPI_Irecv): if the destination owns it, on
-request; if the source owns it, the destination acknowledges the last. A broadcast is MPI's own. The
-owner measures from before the first call until all bytes have arrived."""
+"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. The rank that owns the
+engine times a copy from before the first call until all bytes have arrived. Engine `rma` accesses a
+window of the other rank's memory: its owner writes (MPI_Put) or reads (MPI_Get), and flushes.
+Engine `msg` sends messages (MPI_Isend, MPI_Irecv). If the destination owns it, it first requests
+the messages; if the source owns it, the destination acknowledges the last message."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Only one-sided accesses need a buffer in a window."""
+        """Keeps buffers for one-sided access apart, because only these must be in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
@@ -109,10 +109,10 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """A window for all buffers takes no longer than for one. Repetitions of the same number use
-        the window of these ranks again, others get a new one: the speed of memory partly depends on
-        addresses. It has room for all that these ranks needed before, so that each pass allocates
-        it once."""
+        """Puts all buffers into one window, which takes no longer than for one buffer. The speed of
+        memory partly depends on addresses, so only repetitions of the same number use the same
+        window. It has room for the largest buffers that these ranks have had, so that later cells
+        can use it."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -136,7 +136,7 @@ class MpiRank(HostRank, RankBackend):
     def _allocate(
         self, sizes: Mapping[int, int], ranks: tuple[int, ...], repetition: int
     ) -> Window:
-        """Keeps the window if all of its ranks have room for their parts."""
+        """Keeps the window for later cells if all of its ranks have room for their parts."""
         size = sizes[self.rank]
         here = self.home if size else f"ranks {ranks}"
         with mpi_errors(f"allocate {approximate_size(size or sum(sizes.values()))} of {here}"):
@@ -193,7 +193,7 @@ class MpiRank(HostRank, RankBackend):
 
 
 def _room() -> float:
-    """Bytes that windows may keep. MPI's shared memory may be smaller than the memory."""
+    """Returns how many bytes all windows may keep. MPI's shared memory may limit them."""
     shared = Path("/dev/shm")  # noqa: S108
     free = shutil.disk_usage(shared).free if shared.is_dir() else math.inf
     return min(read_host().memory_available or 0, free) * WINDOW_SHARE

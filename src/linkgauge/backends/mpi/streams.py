@@ -1,4 +1,4 @@
-"""Concurrent streams of MPI messages in one process, each with a few messages under way."""
+"""Concurrent streams of MPI messages in one process. Each stream has a few messages under way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """Sends messages in steps. `timed` are the indices of copies that end with the stream."""
+    """Sends or receives in steps. `timed` are indices of copies that end with the stream."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -53,7 +53,7 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """The next step begins when all messages of a step have ended."""
+        """Counts an ended message. The next step begins when all messages of a step have ended."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -64,7 +64,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Returns the monotonic time at which each timed copy ended, by its index."""
+    """Carries out all streams. Returns when each timed copy ended, on the monotonic clock."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -88,8 +88,8 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns None if this rank takes no part. A one-sided copy's only message reports its end: the
-    target waits for it, so that MPI can work there."""
+    """Returns None if this rank has no part in the copy. The only message of a one-sided copy
+    reports its end. The target waits for the message, so that MPI can work there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -114,8 +114,8 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """Each rank that broadcasts has a stream and a communicator: the order of calls on one
-    communicator must be the same on all ranks."""
+    """Returns a stream for each rank that broadcasts, each on a communicator of its own, since all
+    ranks must make the calls on one communicator in the same order."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

@@ -1,4 +1,4 @@
-"""Backend `opencl`: `ce` is the runtime's copy command, `sm` a kernel of copy.cl."""
+"""Backend `opencl`. Its engine `ce` is the runtime's copy command, `sm` a kernel of copy.cl."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Copies need a mapped buffer, kernels an unmapped one, of their own OpenCL context."""
+        """Each device has buffers of its own. Copies need mapped buffers, kernels unmapped ones."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
@@ -183,7 +183,7 @@ def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[rule
 
 
 def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[rules.Rule]:
-    """Refuses host memory of which a kernel would access a copy instead."""
+    """Refuses host memory if a kernel would access a copy of it instead."""
     device, shares = owner.device.memory, owner.device.shares_host_memory
     own = "a kernel reaches only host memory that OpenCL allocated: host:N"
     yield memory.kind == "pageable", own

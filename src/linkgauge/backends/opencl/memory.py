@@ -1,4 +1,4 @@
-"""Buffers in the memory of OpenCL devices, and in host memory for copies to and from them."""
+"""Buffers of OpenCL: in device memory, or in host memory for copies to and from devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
+    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"
@@ -45,12 +45,12 @@ Use = Literal["device", "pageable", "pinned", "shared", "in place"]
 
 
 class OpenCLBuffer(ByThreads):
-    """`use` is how the device `unit` uses the buffer. `device`: its own memory, which kernels fill
-    and compare. For copy commands, `pageable`: ordinary host memory that OpenCL does not know, and
-    `pinned`: host memory that the driver pins and keeps mapped. `shared`: shared virtual memory, at
-    one address for host and kernels at any time. `in place`: host memory that kernels use, mapped
-    only while the host uses it. OpenCL does not report whether memory is locked, and its node is
-    certain only if there is one. The CPUs of the node touch the memory first."""
+    """`use` is how the device `unit` uses the buffer. `device`: it is in device memory, which
+    kernels fill and compare. `pageable`: host memory that OpenCL does not know, for copy commands.
+    `pinned`: host memory that the driver pins and keeps mapped, for copy commands. `shared`: shared
+    virtual memory, at the same address for host and kernels. `in place`: host memory for kernels,
+    mapped only while the host uses it. OpenCL does not report whether memory is locked. The
+    buffer's node is known only on a machine with a single node. The node's CPUs touch it first."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ class OpenCLBuffer(ByThreads):
         return self._placed
 
     def for_copy(self, size: int) -> Any:
-        """Raises BackendError if the buffer is for kernels."""
+        """Returns the buffer for copy commands. Raises BackendError if it is for kernels."""
         if self.use == "in place":
             raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
         return self._object if self.use == "device" else _bytes_at(self.address, size)
 
     def for_kernel(self) -> Any:
-        """Raises BackendError if the buffer is for copy commands."""
+        """Returns the buffer for kernels. Raises BackendError if it is for copy commands."""
         if self.use in ("pageable", "pinned"):
             raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
         return self._object
@@ -226,7 +226,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """All words are 0 at first."""
+    """64-bit words in a device's memory for a kernel's results, at first 0."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -235,7 +235,7 @@ class Words:
         self.store(0)
 
     def total(self) -> int:
-        """Returns the xor of all words. A single word is returned as it is."""
+        """Returns the xor of all words, which is the word itself if there is only one."""
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
         return int(np.bitwise_xor.reduce(self._host))

@@ -1,4 +1,4 @@
-"""Calls of the OpenCL library on a command queue, which the native core repeats."""
+"""Calls of the OpenCL library on a command queue, repeated by the native core."""
 
 from __future__ import annotations
 

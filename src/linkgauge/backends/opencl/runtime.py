@@ -1,4 +1,4 @@
-"""OpenCL's platforms and devices. It needs pyopencl, for which `opencl.create` checks first."""
+"""Lists OpenCL's platforms and devices. `opencl.create` first checks that pyopencl is installed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """`allocating` is the size in bytes, if the call allocates."""
+    """Translates pyopencl's errors. `allocating` is the size in bytes if the call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -42,7 +42,7 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns AllocationError if memory is short, DeviceLost, or else BackendError."""
+    """Returns AllocationError if memory is short, DeviceLost if it is lost, else BackendError."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -58,7 +58,7 @@ def status_name(code: int) -> str:
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """`platform` is the runtime's number. `fine_grained`: kernels can use host memory in place."""
+    """`platform` is the platform's number. If `fine_grained`, kernels use host memory in place."""
 
     device: Device
     platform: int
@@ -72,7 +72,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """Context, queue and kernels come when first used: listing must not wake devices."""
+    """Creates context, queue and kernels at their first use: listing must not wake devices."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -97,16 +97,16 @@ class OpenCLDevice:
             return cl.CommandQueue(self.context, self.handle)
 
     def profiled_queue(self) -> cl.CommandQueue:
-        """Its events have times in nanoseconds."""
+        """Returns a new queue whose events have times, in nanoseconds."""
         with calling("clCreateCommandQueue"):
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             return cl.CommandQueue(self.context, self.handle, profiling)
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Returns work-items of a launch and of a work-group. On a CPU, a work-item loops over a
-        block of memory, eight for each core, so that idle cores help. On a GPU, 16 work-groups of
-        up to 256 for each compute unit hide latency."""
+        """Returns how many work-items a launch and a work-group have. On a CPU, each work-item
+        loops over a block of memory; eight for each core keep all cores busy. On a GPU, 16
+        work-groups of up to 256 work-items for each compute unit hide latency."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -115,7 +115,7 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Each stream of small copies has one work-group."""
+        """Returns the work-items of a launch and a work-group. Each stream has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -123,7 +123,7 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """A runtime may have no compiler, or be too old for the CPU."""
+        """Returns why kernels do not compile, such as a compiler too old for the CPU, or None."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -148,13 +148,13 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns bytes: at least 64, also if the device does not report it."""
+        """Returns the line size in bytes, at least 64, even if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Returns 0 if the device does not report it."""
+        """Returns the cache size in bytes, or 0 if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
@@ -189,8 +189,8 @@ class OpenCLDevice:
 
 
 class MemoryDomain:
-    """Devices that share an OpenCL context: all of a platform that use the host's memory. Others
-    are alone, because in a shared context the runtime might move their buffers."""
+    """Devices that share an OpenCL context. All of a platform that use the host's memory share one.
+    Others have their own, because in a shared context the runtime might move their buffers."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles

@@ -1,4 +1,4 @@
-"""Matrix products, timed as torch.matmul usually is: on a device 100, after 10 to warm up."""
+"""Matrix products, timed as torch.matmul usually is: 100 on a device, after 10 to warm up."""
 
 from __future__ import annotations
 

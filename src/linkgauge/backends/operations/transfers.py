@@ -1,4 +1,4 @@
-"""Operations that are transfers, and that a backend's primitives carry out as they are."""
+"""Operations that a backend's primitives carry out as they are, because they are mere transfers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A transfer may also only read or write, unless by the GPU's bulk copy unit."""
+    """A transfer may also only read or only write, except for copies by the bulk copy unit."""
     for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
@@ -23,7 +23,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Copies by a copy engine are timed one by one, by the device if it can."""
+    """Times single copies by a copy engine, by the device's clock if there is one."""
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
@@ -32,13 +32,13 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A copy engine copies there and back; the host waits for each. Other copies load the link."""
+    """Times copies there and back by a copy engine. Further copies load the link."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """The destination's side polls for a value, and writes it back. Others load the link."""
+    """The destination's side polls for a value and writes it back. Further copies load the link."""
     first, *loads = copies
     check_flags(first)
     return on.concurrent(on.bouncing(first), loads)
@@ -55,7 +55,7 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times from the first call until the host knows the end. Other copies load the link."""
+    """Times a call until the host knows that its work has ended. Further copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)
@@ -65,7 +65,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """One thread follows pointers through the whole source. Other copies run until it has ended."""
+    """A thread follows pointers through the whole source. Further copies run until it has ended."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"

@@ -1,5 +1,5 @@
 """Backend `sim`: a simulated machine (docs/simulation.md). Bytes really move, in simulated time;
-transfers share links, and faults can be scheduled. Code that measures is loaded when first used."""
+transfers share links, and faults can be scheduled. Measuring code is loaded at its first use."""
 
 from __future__ import annotations
 

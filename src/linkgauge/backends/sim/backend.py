@@ -1,4 +1,4 @@
-"""A simulated machine during measurements. Bytes really move, and simulated time passes."""
+"""A simulated machine during measurements. Bytes really move, while simulated time passes."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _Motion = tuple[tuple[Movement, ...], list[Noise]]
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """`cpus` limits the usable CPUs. `engines` configures real kernels, and has no effect. Raises
-    InputError for an invalid description or fault."""
+    """`cpus` limits the usable CPUs (none: no limit). `engines`, which configures real kernels, has
+    no effect. Raises InputError for an invalid description or fault."""
     parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
     return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
@@ -114,7 +114,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
-        """Returns everything that can be read from the machine after the cells measured so far."""
+        """Returns all that can be read from the machine after the cells measured so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -135,7 +135,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._looked
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
-        """Returns what the adapters have counted by now; without faults, they count nothing."""
+        """Returns the adapters' counters as of now, or nothing if the machine has no faults."""
         return network_counters(self._hardware, self._symptoms()) if self.faults else ()
 
     def inventory(self) -> tuple[Accelerator, ...]:
@@ -198,7 +198,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
-        """Equivalent cells of a machine without faults have the same motion."""
+        """Returns how the copies move. Equivalent cells of a machine without faults share this."""
         is_shared = self.equivalent is not None and not self.faults
         key = (self.equivalent, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
@@ -217,7 +217,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """The simulated kernel lasts as long as the copies, and uses no links."""
+        """Returns groups of a kernel that lasts as long as the copies, and uses no links."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -253,7 +253,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """One way takes the latency between the nodes less half of the destination's own."""
+        """One way of a cache line takes the latency between nodes less half the destination's
+        own."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -327,7 +328,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
-        """Returns None for a cell that a fault may affect, or whose likeness is not looked for."""
+        """Returns None if a fault may affect the cell, or if equivalent cells are not sought."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None

@@ -1,4 +1,4 @@
-"""Changes parts of a described machine: `fabric=none gpus=8` (docs/what-if.md)."""
+"""Changes parts of a machine's description, as in `fabric=none gpus=8` (docs/what-if.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Machine:
         return [link for link in self.hardware.links if _part_of(link) == part]
 
     def share(self, link: SimLink, gpus: int) -> None:
-        """The links of a mesh of `gpus` accelerators then carry as much as they do now."""
+        """Sets a mesh's rates so that each of `gpus` accelerators keeps the same total rate."""
         rate = link.rate * (self.gpus - 1) / max(gpus - 1, 1)
         about = self.tree["link_kinds"][link.kind_name]
         self.tree["link_kinds"][link.kind_name] = about | {"rate": f"{rate:.0f} B/s", "count": 1}
@@ -64,7 +64,7 @@ def _part_of(link: SimLink) -> Changeable:
 
 
 def changed(text: str, change: str) -> str:
-    """Raises InputError for a change that is not possible."""
+    """Returns the changed description. Raises InputError for an impossible change."""
     asked, base = _asked(change), _Machine(text)
     if any(device.group.node for device in base.hardware.devices):
         raise InputError("--change: only a single machine can be changed, not a cluster")
@@ -111,7 +111,7 @@ def _asked(change: str) -> dict[Changeable, str]:
 
 
 def _sources(asked: Mapping[Changeable, str], base: _Machine) -> dict[Changeable, _Machine]:
-    """On a machine without accelerators, their links come with them."""
+    """Returns the machine that each part comes from; accelerators bring links if there are none."""
     taken = {
         part: _Machine(load(value)[1]) for part, value in asked.items() if not _is_own(part, value)
     }
@@ -158,8 +158,8 @@ def _cards(link: SimLink) -> list[int]:
 
 
 def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
-    """Other numbers continue a ring, a mesh, or meshes of a part. A mesh shares its links among
-    more or fewer others. Raises InputError for another shape."""
+    """Yields links between accelerators. For another number of them, continues a ring, a mesh or
+    several meshes, with a mesh's total rate. Raises InputError for other shapes."""
     found = {
         (min(of), max(of)): one for one in source.links("fabric") if len(of := _cards(one)) == 2
     }

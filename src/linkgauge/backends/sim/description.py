@@ -1,5 +1,5 @@
 """Reads the YAML description of a simulated machine; docs/simulation.md explains every field. Rates
-are bytes/s in one direction, sizes use powers of two. hardware.py expands groups."""
+are in bytes/s for one direction; sizes use powers of two. hardware.py expands groups of parts."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Shares of reads, by the destination's engine, and of writes, by the source's."""
+    """A link's usable share: `read` if the destination's engine copies, `write` if the source's."""
 
     read: Share = Share(1.0)
     write: Share = Share(1.0)
 
 
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes that go in the opposite direction for each byte of payload."""
+    """The bytes that each byte of payload sends in the opposite direction."""
 
     read: Fraction = Fraction(0.0)
     write: Fraction = Fraction(0.0)
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates of reads and of writes in bytes/s (null: no limit)."""
+    """The highest rates of reads and of writes, in bytes/s (null: no limit)."""
 
     read: Rate | None = None
     write: Rate | None = None
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Highest rates between devices through a root complex, by IOMMU mode (null: no limit)."""
+    """The highest rates between devices through a root complex, by IOMMU mode (null: no limit)."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fastest of the allowed ways is taken. `efficiency` is the share of the links' rate that
-    is reached, `reductions` that of reductions in a switch (null: the same)."""
+    """How collectives exchange data: the fastest allowed way. `efficiency` is the share of the
+    links' rate that is achieved, `reductions` that share if switches reduce (null: the same)."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -73,9 +73,9 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An engine's limits; null: none. `peer_read` and `peer_write` are of all other devices'
-    engines in this one's memory. `startup` is the time before bytes move, unless another startup is
-    given."""
+    """An engine's highest rates (null: no limit). `peer_read` and `peer_write` limit all other
+    devices' engines together in this device's memory. `startup` is the time before bytes move,
+    unless `write_startup` or `peer_startup` applies."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -88,9 +88,9 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Each direction has `rate` × `count`, of which a payload uses payload ÷ `efficiency`, and of
-    the other payload × `reverse`. `latency` is the round trip that the link adds to an access,
-    `jitter` the relative standard deviation that it adds to a figure."""
+    """A kind of link. Each direction has `rate` × `count`. Payload takes payload ÷ `efficiency` of
+    its own direction, and payload × `reverse` of the other. `latency` is the round trip that a link
+    adds to an access, `jitter` the relative standard deviation that it adds to a figure."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -117,9 +117,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """While host threads and a device use a node's links, both together reach `reads`, `writes` or
-    `mixed` of what they reach alone. A device that writes gets the part `write` of that; one that
-    reads, `read` of what it reaches alone, whatever the threads do. The threads get the rest."""
+    """While host threads and a device both use a node's links, their rates together are `reads`,
+    `writes` or `mixed` of what one has alone. A device that writes gets `write` of this sum; one
+    that reads gets `read` of what it has alone. The threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -132,15 +132,15 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
-        """The arguments say who writes."""
+        """Returns the device's and the threads' part of the rate. The arguments are who writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
         own = both * self.write if device else self.read
         return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`rate` counts reads and writes, and `latency` is one access. A byte that threads write to an
-    array takes `writes` of the rate, as they first read it into a cache."""
+    """NUMA nodes. `rate` counts reads and writes; `latency` is one access. A byte that threads
+    write to an array takes `writes` of the rate, because they first read it into a cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -155,9 +155,9 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`thread` is the rate of one thread. In `call` a thread hands over a copy, in `wait` it learns
-    that one there or back has ended. Without `gpudirect`, traffic of devices of different hosts
-    goes through their memory."""
+    """A host. `thread` is the rate of one thread. A thread takes `call` to enqueue a copy, and
+    `wait` to notice the end of a copy there or back. Without `gpudirect`, data between devices of
+    different hosts goes through the hosts' memory."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -181,9 +181,9 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`memory_rate` counts reads and writes. PCI addresses are quoted, because YAML would read them
-    as numbers. With `node`, each device belongs to another host, and PCI shows it only where `pci`
-    has its address. Such groups are rails: the first devices of all form a node, and so on."""
+    """Equal devices. `memory_rate` counts reads and writes. Quote PCI addresses, because YAML would
+    read them as numbers. With `node`, each device belongs to a host of its own, and PCI shows only
+    devices whose address is in `pci`. Such groups are rails: host i has the i-th device of each."""
 
     count: Count = 1
     model: str
@@ -210,7 +210,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A `network` link connects an adapter's first port that has none yet. `mtu` is in bytes."""
+    """Network adapters. A `network` link takes an adapter's first free port. `mtu` is in bytes."""
 
     name: str
     model: str = ""
@@ -231,7 +231,7 @@ class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """With `acs_redirect`, traffic between a PCIe switch's devices turns at the root complex."""
+    """`acs_redirect`: a PCIe switch sends its devices' traffic up, to turn at the root complex."""
 
     name: str
     kind: SwitchType = "root"
@@ -243,8 +243,8 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of a kind: a full `mesh`, or `pairs`, or from `each` name to one in `to`, which several
-    consecutive names may share, or from `every` name to all in `to`."""
+    """Links of one kind: a full `mesh` of all names, or `pairs` of names; or links from `each` name
+    to one in `to` (consecutive names may share it), or from `every` name to all in `to`."""
 
     kind: str
     mesh: str | None = None
@@ -256,8 +256,8 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The description of a machine. `noise_buffers` and `noise_moments` vary only between rounds of
-    samples. `known` are the kinds of figures (refusals.py) that the machine gives; null: all."""
+    """A machine's description. `noise_buffers` and `noise_moments` are drawn once for a repetition.
+    `known` lists the kinds of figures that the machine can give (refusals.py; null: all)."""
 
     source: str
     host: HostDescription
@@ -285,7 +285,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 @lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
-    """Raises InputError with the place of the error."""
+    """Raises InputError with the place of the first error."""
     try:
         tree = encodable(yaml.safe_load(text.replace("_told:", "_reported:")))  # earlier keys
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
@@ -310,8 +310,8 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """`name` is a shipped machine's, a file's path, or one that an optional package describes.
-    Raises InputError if there is no such machine, or the file cannot be read."""
+    """Returns name and description of a machine that is shipped, in a file, or described by an
+    optional package. Raises InputError if there is no such machine or the file is unreadable."""
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text

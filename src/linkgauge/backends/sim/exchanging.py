@@ -1,4 +1,4 @@
-"""How long a collective takes: its exchanges are copies by kernels that write, and share links."""
+"""The time of a collective: its exchanges are copies by the senders' kernels, and share links."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class _Stage(NamedTuple):
 
 
 class Exchanging:
-    """`copies` has one transfer for each rank, `ranks` the demand of each. Raises Unsupported if
-    two ranks that exchange bytes are not linked."""
+    """`copies` has one transfer for each rank. Raises Unsupported if ranks that exchange bytes are
+    not linked."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Exchanging:
         self.ranks = tuple(map(self._rank, range(len(copies))))
 
     def _fastest(self, group: Sequence[int]) -> list[_Stage]:
-        """Libraries choose the fastest way on healthy links, before they know of faults."""
+        """Returns the fastest way on healthy links: libraries choose it without knowing faults."""
         if len(group) < 2:
             (rank,) = group
             own = Exchange(rank, rank, 0.0 if self._work.in_place else float(self._size))
@@ -81,7 +81,7 @@ class Exchanging:
         )
 
     def _sent(self, each: Exchange, group: Sequence[int], way: Way) -> tuple[Exchange, Demand]:
-        """What reaches a lower part of the links' rates needs more of each link."""
+        """Returns an exchange and its demand. A lower efficiency takes more of each link."""
         how = self._exchanges
         part = (how.reductions if way.algorithm == "nvls" else None) or how.efficiency
         source, target = (SWITCH if end == SWITCH else group[end]
@@ -117,7 +117,7 @@ class Exchanging:
         return (*(demand for _, demand in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """A step takes its startup and the time to move bytes. A group waits for its slowest."""
+        """Returns each rank's seconds, startups included. Ranks of a group wait for the slowest."""
         taken = dict.fromkeys(range(len(self._places)), 0.0)
         for stages in zip_longest(*self._stages):
             present = {at: stage for at, stage in enumerate(stages) if stage is not None}

@@ -1,12 +1,12 @@
-"""Faults of a simulated machine, and how they are written.
+"""Faults of a simulated machine, and how to write them.
 
     fault      = kind target { name "=" value }
     target     = a device (`sim:3`), a host node (`host:0`), a link by its name, or `*`
-    cells      = N | N ".." | N ".." N      ordinals in the whole plan, from 0
+    cells      = N | N ".." | N ".." N      cells' numbers in the whole plan, from 0
 
 An example is `slow sim:0-sim:1 rate=25% cells=3..9`. A fault affects all cells with a transfer that
-uses its target: the transfer reads, writes or crosses it, or runs on its engine. `str()` returns a
-fault in this form. docs/faults.md describes all kinds of faults."""
+reads, writes or crosses its target, or runs on the target's engine. `str()` returns a fault in this
+form. docs/faults.md describes all kinds of faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_DRIFT = math.log(1e6)
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Cells by their numbers in the plan, `last` included; without it, to the plan's end."""
+    """Cells `first` to `last` (included) by number in the plan; without `last`, to its end."""
 
     first: int = 0
     last: int | None = None
@@ -50,7 +50,7 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """`target` is a device, a host node, a link, or `*` for all parts."""
+    """A scheduled fault. `target` is a device, a host node, a link, or `*` for all of them."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -85,7 +85,7 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """Each cell has (1 + `per_cell`) times the rate of the cell before."""
+    """Each cell has (1 + `per_cell`) times the previous cell's rate."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -105,7 +105,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """Every `every`-th sample of a cell takes `seconds` longer."""
+    """Every `every`-th sample of a cell takes `seconds` longer than the others."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -115,7 +115,7 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """`offset` is the byte's place. Transfers of fewer bytes are not affected."""
+    """Flips bit `bit` of the byte at `offset`. Transfers of fewer bytes are not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -156,7 +156,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The device fails in a phase of the first cell, and stays lost in all later cells."""
+    """The device fails in a phase of the first of `cells`, and in all cells after it."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -183,14 +183,14 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
-    """Returns the lowest fraction of the full rate that the faults leave in any of the cells."""
+    """Returns the lowest fraction of the full rate that the faults leave in any of these cells."""
     rates = (math.prod((f.left(cell) for f in faults if cell in f.cells), start=1.0)
              for cell in cells)  # fmt: skip
     return min(rates) if faults else 1.0
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """A fault comes with its text as typed. Raises InputError if the machine lacks its target."""
+    """Raises InputError if the machine lacks a target. `faults` has each fault after its text."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
@@ -203,7 +203,7 @@ def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """It means the same for all kinds. `read` raises InputError for a wrong value."""
+    """A parameter that faults may have. `read` raises InputError for a wrong value."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -323,7 +323,7 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 
 
 def parse_fault(text: str) -> Fault:
-    """Raises NotationError with the place of the first wrong character; targets are not checked."""
+    """Raises NotationError with the place of the first wrong character. Does not check targets."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))

@@ -1,5 +1,5 @@
-"""Transfers and collectives on a simulated machine: bytes move, numbers are computed, time is
-simulated. Only a buffer's window is real; of other bytes, only flipped bits are recorded."""
+"""Transfers and collectives on a simulated machine: bytes move, numbers are computed, and time is
+simulated. Only a buffer's first bytes, its window, are real; of others, flipped bits are kept."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """`movements` and `sigmas` are each copy's progress and noise, `stall` returns its delay in a
-    sample, `makes` is the pattern that an operation on numbers writes."""
+    """`movements` and `sigmas` are each copy's progress and noise. `stall` returns the seconds by
+    which a sample of a copy is late. `makes` is the pattern that an operation on numbers writes."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SimGroup(Gated):
 
 
 def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
-    """Further loops would move the same bytes."""
+    """Moves the bytes of one loop, because further loops would move the same bytes."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return
@@ -102,8 +102,8 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """`seconds` and `sigmas` are each rank's time of an iteration and noise. All ranks of a group
-    wait for the `stall` of one. `flip` flips bits in received data, as faults require."""
+    """`seconds` is each rank's time for an iteration, `sigmas` its noise. All ranks of a group wait
+    for one that `stall` delays. `flip` flips bits of received data, as faults require."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class SimCollective(CollectiveGroup):
         return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """A rank that is late waits less, so its time is shorter."""
+        """Returns each rank's seconds. A late rank waits less for others: its time is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             for rank, (late, last) in enumerate(self._delays(number)):

@@ -1,4 +1,4 @@
-"""Expands the groups in a description to single nodes, devices, switches and links."""
+"""Expands a description's groups into single nodes, devices, switches and links."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """`pci` is the address as in sysfs, or None if the device stands for a whole node, or for a
-    network interface of its `node` on a `rail`."""
+    """A device. It may stand for a whole node, or for its `node`'s network interface on a `rail`;
+    then `pci`, the address as in sysfs, is None."""
 
     name: str
     index: int
@@ -64,7 +64,7 @@ class AdapterUnit(msgspec.Struct, frozen=True):
 
     @property
     def reported_rate(self) -> float | None:
-        """Returns the rate of a port as it is read, or None if it is only assumed."""
+        """Returns the rate in bytes/s that sysfs shows, or None if it is only assumed."""
         rate = self.group.rate
         return None if rate is None or self.group.assumed else float(rate)
 
@@ -75,7 +75,7 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """Named `a-b` by default. `rate` is in bytes/s for each direction."""
+    """A link, named `a-b` by default. `rate` is in bytes/s for each direction."""
 
     kind_name: str
     common: LinkKind
@@ -106,7 +106,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Equal parts have the same number; empty if nodes, and devices, are all equal."""
+        """Returns equal numbers for equal parts; {} if nodes, and devices, are all equal."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
@@ -119,7 +119,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
 
 def build(description: Description) -> Hardware:
-    """Raises InputError with the name of the wrong field."""
+    """Expands a description. Raises InputError with the name of the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
@@ -140,7 +140,7 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Keeps all CPUs if `cpus` is empty. Raises InputError for an unknown CPU."""
+    """Limits the machine to `cpus`, if there are any. Raises InputError for an unknown CPU."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -154,7 +154,7 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """`sim:0..2` gives sim:0, sim:1 and sim:2. Another name is returned alone."""
+    """Expands `sim:0..2` to sim:0, sim:1 and sim:2. Returns any other name as it is."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

@@ -1,4 +1,4 @@
-"""What linkgauge would read on a simulated machine's host, whose CPUs were idle until now."""
+"""Facts that linkgauge would read on a simulated machine's host, whose CPUs were idle before."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def host(hardware: Hardware) -> Host:
 
 
 def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
-    """Facts are as the kernel would report them. `in_groups`: PCI functions are in IOMMU groups."""
+    """Returns facts as Linux would report them. `in_groups`: PCI functions are in IOMMU groups."""
     about, nodes = hardware.description.host, hardware.nodes
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
@@ -176,7 +176,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """A link above a PCIe switch counts for the devices below."""
+    """Yields the parts that a link serves: its ends or, for a PCIe switch's, the devices below."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

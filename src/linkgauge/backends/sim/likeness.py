@@ -1,4 +1,4 @@
-"""Finds cells of a simulated machine that differ only in the names of the parts they use."""
+"""Finds cells of a simulated machine that differ only in the names of the parts that they use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .resources import Demand
 
 
 class Way(NamedTuple):
-    """`form` is equal for transfers that differ only in names. `names` are the parts and resources
-    used, in the order of first use. Kernels of the device `queue` run one after another."""
+    """How a transfer moves. `form` is equal for transfers that differ only in names; `names` are
+    the parts and resources, by first use. Kernels of the device `queue` run one after another."""
 
     form: bytes
     names: tuple[Hashable, ...]
@@ -25,7 +25,7 @@ class Way(NamedTuple):
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
-    """The form has numbers instead of names. `capacity` is in bytes/s."""
+    """Returns the transfer's way, whose form has numbers for names. `capacity` is in bytes/s."""
     number = Numbers()
     form = (
         transfer.engine.kind,
@@ -54,16 +54,16 @@ def _digest(form: Hashable) -> bytes:
 
 
 class Likeness(NamedTuple):
-    """`key` is equal for cells that differ only in names. `order` has the indices of transfers, in
-    the order in which they correspond to those of equivalent cells."""
+    """`key` is equal for cells that differ only in names. `order` lists the indices of a cell's
+    transfers so that the i-th transfers of two equivalent cells correspond."""
 
     key: Hashable
     order: tuple[int, ...]
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Transfers that share parts with the first come next to it. A device's several kernels run in
-    the order of the list, which then stays."""
+    """Orders transfers that share parts next to each other. If a device runs several kernels, their
+    order matters, so the order of `ways` stays."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
     order = list(range(len(ways)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """`change` is as in changes.py. Raises InputError for invalid arguments."""
+    """Reads a machine's description. `change` is as in changes.py. Raises InputError."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -38,7 +38,7 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Raises InputError for an invalid description or fault, or an unknown target."""
+    """Raises InputError if the description or a fault is invalid, or a target is unknown."""
     parts = built(simulation.description, ())
     if faults := faults_of(simulation):
         typed = (*parts.hardware.description.faults, *simulation.faults)
@@ -48,7 +48,7 @@ def machine_of(simulation: Simulation) -> SimMachine:
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
-    """The last one is kept, because large clusters take seconds."""
+    """Builds a machine, and keeps the last one, because large clusters take seconds."""
     return parts_of(parse_description(text), cpus)
 
 
@@ -71,14 +71,14 @@ class SimMachine:
 
     @property
     def strikes(self) -> tuple[Fault, ...]:
-        """They end a cell, some of them with the measuring process."""
+        """Returns the faults that end a cell. Some of them also end the measuring process."""
         return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """A cell adds the links between ranks of a collective to those of its transfers."""
+        """Returns the parts that a cell uses, with the links between a collective's ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -97,7 +97,7 @@ class SimMachine:
         return Exchanging(ranks, work, self._resources)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Replaces CPUs by their nodes: a description has nothing smaller."""
+        """Replaces CPUs by their nodes, because a description has no single CPUs."""
         if not transfer.source.is_cpu:
             return transfer
         return _between(*(self._node_of[memory.index or 0] for memory in transfer.memories))

@@ -1,5 +1,5 @@
-"""Memory of a simulated machine. Only a buffer's first bytes, its window, are real; of the others,
-the last pattern and flipped bits are recorded. Copies and comparisons are still exact."""
+"""Memory of a simulated machine. Only a buffer's first bytes, its window, are real. For the others,
+the last pattern and flipped bits are recorded, so copies and comparisons are still exact."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WORDS."""
 
 
 class Tail(NamedTuple):
-    """None says that nothing was written to the even or odd chunks beyond the window."""
+    """The contents beyond the window, of even and odd chunks. None: nothing was written there."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """`room` has the free bytes of each memory. Raises AllocationError if too few are left."""
+    """`room` has each memory's free bytes. Raises AllocationError if they are too few."""
 
     warnings = ()
 
@@ -66,7 +66,7 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """If `size` is larger than the window, all bytes beyond it get the pattern."""
+        """Writes the pattern. If `size` exceeds the window, all bytes beyond it get the pattern."""
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)
@@ -86,7 +86,7 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Equal contents have equal checksums: the window's words, xor a hash of the rest."""
+        """Returns the window's words and a hash of the rest, xored: equal for equal contents."""
         total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
         while words > 1:  # one half upon the other
             words //= 2
@@ -105,14 +105,14 @@ class SimBuffer:
             del self.flipped[offset]
 
     def put(self, begin: int, data: bytes) -> None:
-        """Writes data into the window, from the offset `begin` on. A whole window shares it."""
+        """Writes data into the window at `begin`. Data that fill the window are not copied."""
         if len(data) == len(self.window):
             self.window = data
         else:
             self.writable()[begin : begin + len(data)] = data
 
     def writable(self) -> bytearray:
-        """Returns the window to write to. Windows that are only copied share their bytes."""
+        """Returns the window for writing. It is copied first if buffers might share its memory."""
         if not isinstance(self.window, bytearray):
             self.window = bytearray(self.window)
         return self.window
@@ -126,7 +126,7 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """In `<->`, odd chunks go to the destination, even chunks to the source."""
+    """Makes a copy `<->`: odd chunks go to the destination, even chunks to the source."""
     ways = destination.window, source.window  # of even chunks and of odd chunks
     starts = range(0, min(size, WINDOW), CHUNK)
     both_ways = b"".join(ways[at // CHUNK % 2][at : at + CHUNK] for at in starts)
@@ -140,7 +140,7 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes nothing if the source does not hold the numbers of this seed."""
+    """Writes the pattern `made`, but only if the source holds the numbers of this seed."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 

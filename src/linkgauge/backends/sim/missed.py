@@ -20,7 +20,7 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Yields nothing if the run has not ended, or if an earlier linkgauge described the machine."""
+    """Yields nothing if the run has not ended, or its description is no longer valid."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return
@@ -41,7 +41,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """In any round of the run. `number` is the cell's, `count` that of all cells."""
+    """Whether `reach` includes the cell `number`, of `count` cells, in any round of the run."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

@@ -1,6 +1,6 @@
-"""The PCI functions of a simulated machine: devices, and all bridges above them. What has a `pcie`
-link is below a port of the switch, root complex or node at its other end; a device without one
-(NVLink-C2C) is below its nearest node. Bus numbers that are not described are made up."""
+"""The PCI functions of a simulated machine: devices, and all bridges above them. A part with a
+`pcie` link is below a port of the switch, root complex or node at its other end; a device without
+one (NVLink-C2C) is below its nearest node. Bus numbers that are not described are made up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """Functions are sorted by address. Raises InputError if bus numbers run out."""
+    """Returns functions sorted by address. Raises InputError if bus numbers run out."""
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]

@@ -1,4 +1,4 @@
-"""The quantities of a description: numbers with their units."""
+"""The quantities in a description: numbers with units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
 
 
 class Size(int):
-    """A size in bytes. Prefixes are powers of two: `64G` is 64 × 2^30."""
+    """A size in bytes. Its prefixes are powers of two: `64G` is 64 × 2^30 bytes."""
 
 
 class Rate(float):
@@ -31,11 +31,11 @@ class Fraction(float):
 
 
 class Share(Fraction):
-    """The efficiency of what moves: more than 0."""
+    """An efficiency: a fraction above 0."""
 
 
 def quantity(kind: type, value: object) -> object:
-    """Reads a quantity with its unit. Raises ValueError."""
+    """Reads a quantity with its unit. Raises ValueError if the text is not one."""
     text = str(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004

@@ -1,4 +1,4 @@
-"""A rank with a device of the simulated machine."""
+"""A rank with one device of a simulated machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """Rank r has device r. Each simulates the copies of all ranks, and reports only its own."""
+    """Rank r has device r. Each rank simulates all ranks' copies, and reports only its own."""
 
     backend: SimBackend
 

@@ -1,5 +1,5 @@
-"""Why a simulated machine refuses a transfer, or does not know a figure. One described from a run
-(rooms/describe/fitting.py) knows only figures of the kinds that the run measured."""
+"""Why a simulated machine refuses a transfer or has no figure. A machine described from a run
+(rooms/describe/fitting.py) has only the kinds of figures that the run measured."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> st
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Returns None if the engine reaches the other device's memory, or the driver copies through
-    the host. The transfer must not be refused for another reason."""
+    """Returns an error if the engine cannot access the other device's memory, unless the driver
+    copies through the host. The transfer must not be refused for another reason."""
     other = separate(transfer, topology)
     if other is None:
         return None
@@ -43,7 +43,7 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 
 
 def separate(transfer: Transfer, topology: SimTopology) -> Memory | None:
-    """Returns the device whose memory the transfer's engine cannot reach."""
+    """Returns the device whose memory the transfer's engine cannot access, or None."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
     separate = (other for other in others if not topology.reaches(str(owner), str(other)))
@@ -96,14 +96,14 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
 
 
 def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a kind that is not known (null: all are)."""
+    """Raises Unsupported if figures of this kind are not in `known` (null: all are known)."""
     kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
     if known is not None and kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns `copy of device and host by ce, both ways`; either direction is the same kind."""
+    """Returns `copy of device and host by ce, both ways`, the same kind for either direction."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

@@ -1,4 +1,4 @@
-"""The shared resources of a simulated machine, and how much of each a transfer uses."""
+"""The shared resources of a simulated machine, and how much of each resource a transfer uses."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """`flow` has the use of each shared resource for a byte of payload, and the highest rate in
-    bytes/s. `startup` is the time in seconds before bytes move. Kernels of the device `queue` run
-    one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
-    standard deviation that links add. `opposed` counts only while others go the opposite way."""
+    """What a transfer needs. `flow` is its use of each shared resource per byte of payload, and its
+    highest rate in bytes/s. Bytes move after `startup` seconds. Kernels of the device `queue` run
+    one after another. Faults of the parts `touched` affect it. `jitter` is the relative standard
+    deviation that links add. `opposed` is use that counts only beside opposite transfers."""
 
     flow: Flow
     startup: float
@@ -52,12 +52,11 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` is each resource's limit in bytes/s, `names` those of its part, by which faults
-    choose it. `demand` returns what a transfer with so many host threads demands. Resources are
-    each memory and each limit of a device's engines; of a link, each direction, both together, and
-    reads and writes while both occur; of a node, traffic between devices. With `turns`, threads and
-    devices share the time on a node's links: each pair of directions has a resource for each side,
-    with its part of the time."""
+    """`capacity` is each resource's limit in bytes/s, `names` are names by which faults select it.
+    `demand` returns what a transfer with so many host threads needs. Resources are: each memory;
+    each limit of a device's engines; a link's two directions, their sum, its reads and its writes
+    while both occur; a node's traffic between devices. With `turns`, threads and devices share the
+    time on a node's links: each side has resources of its own, with its part of the time."""
 
     def __init__(self, hardware: Hardware) -> None:
         self.hardware, self._host = hardware, hardware.description.host
@@ -149,8 +148,8 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """Returns what always counts, and what counts only while others go the opposite way. Equal
-        uses are one value: thousands of transfers use a link in one way."""
+        """Returns the uses that always count, and those that count only beside opposite transfers.
+        Equal uses are one object, because thousands of transfers may use a link."""
         known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1] not in _OPPOSITE),
@@ -158,7 +157,7 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Adds limits that count only beside opposite transfers, where there are such."""
+        """Adds the limits that count only beside opposite transfers, where such transfers run."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -170,12 +169,12 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns its memories, the engine's owner, and the links on its route with their ends."""
+        """Returns the transfer's memories, the engine's owner, its route's links and their ends."""
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """The host waits for the end of each copy there and back. Operations on arrays use the
-        memory of the engine's owner once for each, and a thread has its rate in all together."""
+        """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
+        Operations on arrays use memory once for each array, and share a thread's rate."""
         if does.name == "copy-ping-pong":
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
@@ -190,7 +189,7 @@ class Resources:
         return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """The flow is in operations/s. Raises Unsupported if the description has no rate."""
+        """Returns a product's demand in operations/s. Raises Unsupported if none is described."""
         name = product.name
         rates = self.hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -207,7 +206,7 @@ class Resources:
         return tuple(dict.fromkeys((*self.hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Returns seconds: the round trip over the links, and the memory's own latency."""
+        """Returns an access's seconds: the links' round trip and the memory's own latency."""
         index = memory.index or 0
         if memory.is_host:
             own = self.hardware.nodes[index].group.latency
@@ -226,7 +225,7 @@ class Resources:
         return tuple(route for end in ends if (route := self.topology.route(*end)))
 
     def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
-        """Without peer access: the node near the source and, over a network, near the target."""
+        """Returns nodes that a copy goes through if devices cannot access each other's memory."""
         ends = str(source), str(target)
         if not (source.is_device and target.is_device) or self.topology.reaches(*ends):
             return ()
@@ -234,8 +233,8 @@ class Resources:
         return tuple(near if self.topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """If `inward`, the device sends to the switches of its fabric, else it receives. Raises
-        Unsupported if no link joins it to a switch."""
+        """Returns what a device needs to send to its fabric's switches (`inward`), or to receive
+        from them. Raises Unsupported if no link joins it to a switch."""
         route = self.topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -259,7 +258,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Payload and overhead go in one direction, requests in the other."""
+        """Adds use of links: payload and overhead in one direction, requests in the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -278,7 +277,7 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """Devices use those of this link, threads those of all other links of the node."""
+        """Yields turns: a device's on the crossed link, or threads' on the node's other links."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -309,7 +308,7 @@ class Resources:
 
 
 def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
-    """Returns a byte's part of the limit beside the opposite access. Kernels may have another."""
+    """Returns what a byte takes of the limit for opposite accesses; kernels may have their own."""
     limit = getattr(kind.both_each, access)
     if limit is None or engine != "sm" or kind.sm_both_each is None:
         return 1.0
@@ -323,5 +322,5 @@ def _opposite(resource: Resource) -> Resource:
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """A link has its own name, and its two ends in either order."""
+    """Returns a link's own name, and the names of its two ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

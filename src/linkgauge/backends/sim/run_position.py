@@ -1,4 +1,4 @@
-"""The simulated time of a run, and its random numbers."""
+"""The simulated time of a run, and the run's random numbers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TURN = 2 * math.pi
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
-    between `runs`. A part of the repetitions, `far`, is slower by an exponential draw of mean `by`,
-    of which each sample takes a share, uniform from 0 to 2."""
+    between `runs`. The fraction `far` of repetitions is slower, by an exponential draw of mean
+    `by`; each sample is slower by a random share of this draw, uniform from 0 to 2."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)
@@ -32,8 +32,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunPosition:
-    """Random numbers depend only on the seed, `draw`, cell, round and sample: a cell's figures are
-    the same in every process, and do not depend on earlier cells."""
+    """Where a run is. Random numbers depend only on the seed, `draw`, cell, round and sample, so
+    that a cell's figures are the same in every process, whatever cells came before."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -43,8 +43,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
-        """`taken` is the number of the cell's earlier samples. A warm-up has the noise of the first
-        repetition, so a resumed run chooses the same number of loops."""
+        """`taken` counts the cell's earlier samples. A warm-up has the noise of the first
+        repetition, so that a resumed run chooses the same number of loops."""
         self.sample = taken if phase == "measure" else 0
         repetition = 0 if phase == "warm up" else repetition
         if self._at == (cell, repetition):
@@ -71,7 +71,7 @@ class RunPosition:
         return factor * math.exp(noise.samples * _normal(bits))
 
     def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        """Returns the factor of repetition and cell, and how much slower a disturbance makes it."""
+        """Returns a random factor of this repetition and cell, and a disturbance's slowdown."""
         tag = (self._at or (0, 0))[1] + 2
         repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
         far = _mix(repetition ^ 1)

@@ -1,4 +1,4 @@
-"""The facts that a vendor's library would report about the devices of a simulated machine."""
+"""Facts that a vendor's library would report about the devices of a simulated machine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
 
 
 def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
-    """A single port has the adapter's name."""
+    """Returns the names of an adapter's ports. A single port has the adapter's name."""
     several = unit.group.ports > 1
     return tuple(
         f"{unit.name}:{number + 1}" if several else unit.name for number in range(unit.group.ports)
@@ -138,7 +138,7 @@ class SimTelemetry:
         return self._nameless[index]
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """`symptoms` is None if the machine has no faults."""
+        """Returns a device's telemetry. `symptoms` is None if the machine has no faults."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -220,7 +220,7 @@ def _stated(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """nvlink4 is NVLink 4.0."""
+    """Splits a link's kind into name and version: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 

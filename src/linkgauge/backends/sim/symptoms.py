@@ -1,6 +1,6 @@
-"""Shows faults in the facts read from a simulated machine: a slow PCIe link has fewer lanes or a
-lower speed, a slow fabric link fewer active links, a slow device a lower clock. If this does not
-explain all, error counters rise. Other faults show only in results."""
+"""Shows faults in the facts that are read from a simulated machine. A slow PCIe link has fewer
+lanes or a lower speed, a slow fabric link fewer active links, a slow device a lower clock. If this
+does not explain the whole slowdown, error counters rise. Other faults show only in results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """`cells` of the plan have been measured; the last one decides which faults are present."""
+    """`cells` of the plan have been measured. The last one decides which faults are present."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -37,7 +37,7 @@ class Symptoms:
         return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
-        """Returns °C, or None if no fault sets it."""
+        """Returns a device's temperature in °C, or None if no fault sets it."""
         found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
         return max(found, default=None)
 
@@ -49,7 +49,7 @@ class Symptoms:
         return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """Returns None if the description has no speed or width, or only assumes them."""
+        """Returns None if the description lacks the link's speed or width, or only assumes them."""
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
@@ -93,7 +93,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns the lowest speed and width that still carry `rate` of the full rate."""
+    """Returns the speed and width of the slowest link that still has `rate` of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)

@@ -1,4 +1,4 @@
-"""The routes between the parts of a simulated machine, with their latency and jitter."""
+"""The routes between the parts of a simulated machine, with their latencies and jitter."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """`latency` (seconds) and `jitter` (relative standard deviation) are what its links add, as
-    means of several paths. Root complexes of the nodes `through` pass traffic between devices."""
+    """`latency` (seconds) and `jitter` (relative standard deviation) are what links add (means of
+    parallel paths). Traffic between devices passes the root complexes of nodes in `through`."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -26,9 +26,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """Nodes and switches pass traffic on, devices only within their fabric, if described so.
-    Traffic between devices turns at their PCIe switch, or above it at the root complex if
-    redirected."""
+    """Traffic passes nodes and switches, and within a fabric also devices that forward. Between
+    devices, it turns at their PCIe switch, or with ACS redirection at the root complex."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -51,14 +50,14 @@ class SimTopology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """Returns the first of several equally near, or 0 if none can be reached."""
+        """Returns the first of the nodes nearest to a part, or 0 if it is linked to none."""
         # From the few to the many, as the paths from a place are searched once.
         costs = ((self._map.cost(node.name, place), node.index) for node in self._nodes)
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit | AdapterUnit) -> int:
-        """Returns the node that sysfs shows: the description's, or else the nearest."""
+        """Returns the NUMA node that sysfs shows: the description's, or else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
@@ -67,7 +66,7 @@ class SimTopology:
         return self.route(*ends) is not None and not self.leaves(*ends)
 
     def leaves(self, one: str, other: str) -> bool:
-        """Whether traffic between two parts crosses a network, from adapter to adapter."""
+        """Whether traffic between two parts crosses a network, between two adapters."""
         route = self.route(one, other)
         return route is not None and self._is_away(route.crossings)
 
@@ -110,7 +109,7 @@ class SimTopology:
         return self._over(found, through)
 
     def _beside(self, begin: str, end: str) -> Iterator[Route]:
-        """Without GPUDirect, the memory of the device's node is between device and adapter."""
+        """Without GPUDirect, traffic between device and adapter passes their node's memory."""
         devices = {begin, end} & self._devices.keys()
         stops = () if self._gpudirect or not devices else (self.nearest_node(*devices),)
         for pair in pairwise((begin, *(f"host:{node}" for node in stops), end)):
@@ -140,7 +139,7 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Traffic is spread evenly over the switches. Returns None without any."""
+        """Returns a route that all of the fabric's switches share evenly, or None without any."""
         found = [
             crossing
             for name in self._fabrics
@@ -162,7 +161,7 @@ class SimTopology:
         return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Across a network, adapters reach the memory of devices only with GPUDirect."""
+        """Whether `owner` can access memory of `other`: across a network, only with GPUDirect."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
         if route is not None and self.leaves(owner, other):

@@ -1,4 +1,4 @@
-"""Applies scheduled faults to cells, with the same effects in every process and resumed run."""
+"""Applies scheduled faults to cells. The effects are the same in every process and resumed run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """May raise an error, hang, or end the process. In the phase `verify`, bits may flip."""
+        """May raise an error, hang or end the process. In the phase `verify`, bits may flip."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -52,7 +52,7 @@ class Trouble:
                     _act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers copies to measure. A fault that slows host threads lowers their demands."""
+        """Registers copies. Returns their demands, lower where a fault slows host threads."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -61,14 +61,14 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Host threads are no shared resource, so a fault lowers their own rate."""
+        """Lowers the transfer's own rate, since host threads are no shared resource to slow."""
         aimed = self._aimed({str(copy.transfer.engine.owner)})
         rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns bytes/s. All cells of a round share resources: the slowest rate of any counts."""
+        """Returns bytes/s. A round's cells share a resource, at the lowest rate of any of them."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -90,7 +90,7 @@ class Trouble:
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the seconds that faults add to a sample. Samples are numbered from 0."""
+        """Returns the seconds by which faults delay a sample. Samples are numbered from 0."""
         stalls = self._on(Stall, place) if self._phase == "measure" else ()
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 

@@ -1,5 +1,5 @@
-"""Backend `torch`: devices that torch supports, and its `cpu`, named as `torch:cuda:0` (AMD's,
-too). `ce` copies a tensor, `sm` operates on tensors. A vendor's own backend measures more."""
+"""Backend `torch`: all devices that torch supports, named as `torch:cuda:0` (also AMD's), and its
+`cpu`. `ce` copies a tensor, `sm` computes on tensors. A vendor's own backend measures more."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """It has only AMD's GPUs. Facts about NVIDIA's come from the backend `cuda`."""
+        """Returns facts about AMD's GPUs only. Backend `cuda` has those about NVIDIA's."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -101,12 +101,12 @@ class TorchBackend(Holding[TorchBuffer]):
         yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
-        """Pageable memory cannot wait at a gate (start signal): its copies block this thread."""
+        """Whether copies wait at a gate (start signal). From pageable memory, they cannot wait."""
         pageable = any(memory.kind == "pageable" for memory in transfer.memories)
         return self._units[transfer.engine.owner].facts.gated and not pageable
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """All devices of a kind can use the same pinned memory."""
+        """All devices of one type can use the same pinned memory."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
@@ -140,7 +140,7 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the workload does not fit on the device."""
+        """Raises Unsupported if the workload does not fit into the device's memory."""
         unit = self._units[transfer.engine.owner]
         self._settle(unit.memory)
         self._workloads = self._workloads or operation("torch.workload")(unit.torch)

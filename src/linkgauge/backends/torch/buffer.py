@@ -1,4 +1,4 @@
-"""Buffers of torch, on devices and on the host. All are tensors of bytes."""
+"""Buffers of torch on devices and on the host. Each is a tensor of bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """Threads on `cpus` fill and compare host memory; without `cpus`, the device does."""
+    """Threads on `cpus` fill and compare a buffer; if there are none, the device does."""
 
     address: int
 
@@ -89,7 +89,7 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Raises AllocationError if memory is short, Unsupported if it cannot be placed."""
+    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)
@@ -116,7 +116,7 @@ def _by_torch(
 
 
 def _on_node(unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool) -> TorchBuffer:
-    """The native core places it: torch can place none on a node, and asks for no huge pages."""
+    """The native core allocates, since torch cannot choose the node or ask for huge pages."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)

@@ -1,4 +1,4 @@
-"""One rank's part of a collective by torch.distributed: it is carried out, timed and checked."""
+"""One rank's part of a collective by torch.distributed: runs it, times it and checks its result."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name. On ROCm, `nccl` stands for RCCL."""
+    """Returns torch's name for the library. On ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """`place` is the copy's index. Raises Unsupported on all ranks if torch cannot do it."""
+    """`place` is the copy's index. Raises Unsupported on all ranks if torch lacks the operation."""
 
     most_loops = _MOST_LOOPS
 
@@ -92,7 +92,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """torch has one buffer for some collectives: data goes there first."""
+        """Whether data first goes to the receive buffer: some calls of torch have one buffer."""
         return not self._work.in_place and "given" not in _CALLS[self._work.collective][1]
 
     def _made(self) -> Callable[[], object]:
@@ -124,7 +124,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns seconds. A barrier comes before each iteration."""
+        """Returns this rank's seconds of `count` iterations, each after a barrier."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -136,7 +136,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """The data to send is made in host memory."""
+        """Makes the data to send in host memory, and poisons the receive buffer."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)

@@ -1,4 +1,4 @@
-"""Patterns in device memory. torch's integers are signed: a mask removes the sign that stays."""
+"""Patterns in device memory. torch's right shift copies a number's sign, which a mask clears."""
 
 from __future__ import annotations
 

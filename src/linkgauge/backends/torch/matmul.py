@@ -1,4 +1,4 @@
-"""Matrix products by torch.matmul, timed as those of `cuda`: 100, after 10 to warm up."""
+"""Matrix products by torch.matmul, timed as in backend `cuda`: 100, after 10 to warm up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TF32: OperationName = "matmul-tf32"
 
 
 class TorchProductWork:
-    """A loop is one product A · B."""
+    """Multiplies matrices on a device. A loop is one product A · B."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):

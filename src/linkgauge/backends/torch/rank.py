@@ -1,5 +1,5 @@
-"""A rank with one device of torch, for collectives by torch.distributed. Ranks of one machine meet
-at a file, others at a socket. Each measures until its device has finished."""
+"""A rank with one device of torch, for collectives by torch.distributed. Ranks on one machine find
+each other by a file, others by a socket. Each rank measures until its device has finished."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Takes the device of its number on the machine, or `cpu`. Raises Unsupported if too few."""
+    """Uses the device of the rank's number, or `cpu`. Raises Unsupported if devices are too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -48,7 +48,7 @@ def create(
 
 
 class TorchRank(OfProcess):
-    """A rank that carries out collectives. torch has no copies between processes."""
+    """A rank that only carries out collectives: torch cannot copy between processes."""
 
     backend: TorchBackend
 
@@ -79,7 +79,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """It says where the ranks of a group meet: at a file or a socket."""
+        """Returns where a group's ranks find each other: the name of a file or a socket."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))

@@ -1,4 +1,4 @@
-"""Lists torch's devices, and translates torch's errors. `torch.create` passes torch itself on."""
+"""Lists torch's devices and translates torch's errors. `torch.create` imports torch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SPACE = "torch"
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """`type` is torch's name (`cuda` also for AMD's GPUs); `peers` have memory that it can reach.
-    `gated`: work can wait at a gate and be timed by events. `binds`: pinned memory can be on any
-    node."""
+    """`type` is torch's name of the device's type (`cuda` also for AMD's GPUs). `peers` are
+    memories that the device can access. If `gated`, work can wait at a gate (start signal) and be
+    timed by events. If `binds`, pinned memory can be on any NUMA node."""
 
     device: Device
     type: str
@@ -48,7 +48,7 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Raises AllocationError if memory is short, Unsupported if torch lacks it, or BackendError."""
+    """Raises AllocationError without memory, Unsupported if torch lacks a call, or BackendError."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -71,7 +71,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Concurrent work uses different streams. Returns None without streams."""
+        """Returns a stream, or None if torch has none. Concurrent work uses different streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -83,7 +83,7 @@ class TorchDevice:
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
-        """The device must be gated."""
+        """Returns an event that records a time. `facts.gated` must be true."""
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
@@ -98,7 +98,7 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns an AMD GPU's `isa`, `built_for` and `runtime`, and nothing of other devices."""
+        """Returns an AMD GPU's fields `isa`, `built_for` and `runtime`; {} for other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -217,7 +217,7 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """Returns the bytes that Apple recommends; for other devices, a very large number."""
+    """Returns the bytes that Apple recommends to use at most; on others a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST

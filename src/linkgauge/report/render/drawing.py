@@ -24,8 +24,8 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """`draw` returns None for a chart that cannot be drawn, and `missing` says why. If `early`, the
-    libraries begin to load at once, which takes half a second of a CPU."""
+    """Draws charts. `draw` returns None for a chart that cannot be drawn; `missing` says why. If
+    `early`, the libraries begin to load at once, which takes half a second of a CPU."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None

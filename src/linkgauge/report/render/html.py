@@ -1,4 +1,4 @@
-"""Writes a report as one HTML file, which fetches nothing and runs only its own script."""
+"""Writes a report as one HTML file, which loads nothing else and runs only its own script."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 
 
 def framed(page: Page) -> str:
-    """Neither page can affect the other. Charts are tables."""
+    """Returns a page for a frame within another page, neither of which can affect the other."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
-    """A chart that `drawer` cannot draw is replaced by its table."""
+    """Returns the page. A table replaces each chart that `drawer` cannot draw."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
     pictures = {
@@ -97,7 +97,7 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """A template is too slow for thousands of cells. `said` numbers the texts under a mouse."""
+    """Writes cells faster than a template. `said` numbers the texts that the mouse shows."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

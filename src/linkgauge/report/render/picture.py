@@ -1,6 +1,6 @@
-"""Draws a machine as SVG: a part of a tree is a bar, a switch of a fabric a bar below the devices
-that it joins, a direct link a bracket. graphviz would add 5 MB, has a wheel only for x86-64, and
-draws a switch as a dot, which is harder to read."""
+"""Draws a machine as SVG. A part of the tree is a bar, a fabric's switch a bar below the devices
+that it joins, a direct link a bracket. (graphviz would add 5 MB, has a wheel only for x86-64, and
+draws a switch as a dot, which is harder to read.)"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """The picture has its own style, in light colours, for use outside of a page."""
+    """Returns a picture with a style of its own, in light colours, for use outside of a page."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -57,7 +57,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """`several` are switches with a bar in more than one row, joined by a line on the left."""
+    """`several` are switches with bars in more than one row, which a line on the left joins."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

@@ -1,4 +1,4 @@
-"""Makes what vl-convert draws fit for a page: named, with spoken points, and nothing active."""
+"""Prepares vl-convert's charts for a page: adds names for screen readers, removes active parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Removes invisible frames, roles and long decimals. `says` is for screen readers."""
+    """Removes invisible frames, roles and long decimals. `says` describes the chart in words."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -1,4 +1,4 @@
-"""Draws charts in a process, which takes most of a second to start: Vega-Lite in, SVG out."""
+"""A process that draws charts, Vega-Lite in, SVG out. Its start takes most of a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows blocks on a terminal, in columns as wide as they need to be, as far as there is room."""
+"""Shows blocks on a terminal, with columns as wide as they need and the terminal allows."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ class _Set(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """A short caption is the first column's head. A table that is too wide gets short heads, then
-    fewer columns, then long names on their own lines, and last several blocks of columns."""
+    """A short caption is the first column's head. If a table is too wide, heads become short,
+    then columns are left out, then long names get lines of their own, and last it is split into
+    blocks."""
 
     caption: Text
     columns: Sequence[Column]
@@ -338,7 +339,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """Commands are to be pasted as a whole: prose and files become comments."""
+    """Shows steps that can be pasted as a whole, because prose and files become comments."""
 
     steps: Sequence[Step]
     indent: int

@@ -1,4 +1,4 @@
-"""Writes reports of one run, or of several runs that are compared."""
+"""Writes a report of one run, or of several runs that are compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes PDF if it ends in .pdf. Raises as `write_asked`, MissingPackage without typst."""
+    """Writes PDF if the path ends in .pdf, else HTML. Raises as `write_asked`, MissingPackage."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

@@ -1,4 +1,4 @@
-"""The registry of a report's sections: each `Section` of a module here, and those of rooms."""
+"""The registry of a report's sections: a `Section` of each module here, and those of rooms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """`last` is by accelerator and label. `left_out` says what could not be read."""
+    """`last` has the last runs by accelerator and label, `left_out` what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -31,8 +31,8 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """`of_run` shows one run, `of_runs` several. `on_screen`: a room's section is also below the
-    figures on a terminal. `below` makes lines below each result."""
+    """A part of a report. `of_run` shows one run, `of_runs` several. If `on_screen`, a terminal
+    shows it below the figures. `below` makes lines below each result."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """All that is made is shown as a trial: a failure would otherwise break the whole page."""
+    """Tries to show all that a plug-in makes, since a failure later would break the whole page."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

@@ -1,4 +1,4 @@
-"""Compares the configurations of each accelerator: for people, and as JSON and CSV."""
+"""Compares the configurations of each accelerator, as blocks, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` for the first; else `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` for the first side, else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]
@@ -198,7 +198,7 @@ def _json_figure(cell: RunCell, at: int) -> dict[str, object] | None:
 
 
 def configurations_csv(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """A line has a label and a figure, in base units."""
+    """Returns a line for each label and figure, in base units."""
     return csv_text((COLUMNS, *(row for one in comparisons for row in _csv_rows(one))))
 
 

@@ -1,4 +1,4 @@
-"""Shows what a run was measured with, and attaches its raw data to a page, up to a limit."""
+"""Shows what a run was measured with, and attaches its raw data, up to a limit, to a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows all figures with remarks, each in its form, such as a table or a matrix."""
+"""Shows all figures with remarks. Each result has its form, such as a table or a matrix."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
 
 
 def large_of(judged: OneRun) -> Large:
-    """`uniform`: nearly equal matrices become a line. `reduced`: all do, as cells are too many."""
+    """Returns which large matrices become a line: nearly equal (`uniform`) or all (`reduced`)."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:

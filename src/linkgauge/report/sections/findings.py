@@ -1,4 +1,4 @@
-"""Shows the doctor's findings with reason and remedy, each above those that it explains."""
+"""Shows the doctor's findings with reason and remedy, each above the findings that it explains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """`conclusion` is the verdict for people, `outcome` is that for programs."""
+    """Findings. `conclusion` is their verdict for people, `outcome` the verdict for programs."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -46,7 +46,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Findings that differ only in their subject are one. A remedy stands where it first occurs."""
+    """Shows findings that differ only in their subject as one, and each remedy only once."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for equivalent in (group.equivalent, *group.explained):
@@ -55,7 +55,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """A reference replaces steps that an earlier problem (in `given`) has."""
+    """Replaces steps that an earlier problem has (in `given`) by a reference to that problem."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -94,7 +94,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Lines that end in a colon are captions of commands."""
+    """Returns whether a remedy inspects or fixes. Lines that end in a colon caption commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -104,8 +104,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Shows the first of each check, with its reason, what it explains, and a remedy of one
-    command, but only subjects of warnings of the check that is reported `below`."""
+    """Shows each check's first finding, with its reason, what it explains, and its remedy if that
+    is one command. Of warnings by the same check as `below`, it shows only the subjects."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

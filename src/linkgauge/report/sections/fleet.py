@@ -1,4 +1,4 @@
-"""Shows nodes that should be equal: a row for each, the odd ones first."""
+"""Shows nodes that should be equal, in a row each, the odd ones first."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _shown(figure: float, column: FleetColumn) -> str:
 
 
 def unlike(node: Node) -> str:
-    """`sim:5, between devices: -10.0%`; empty if the node is not odd."""
+    """Returns how a node is odd, `sim:5, between devices: -10.0%`, or an empty text."""
     lacks = f"{count_of(node.missing, 'figure')} missing" if node.missing else ""
     of = node.farthest
     return "; ".join(filter(None, (_distance(of) if of is not None and of.is_odd else "", lacks)))
@@ -136,7 +136,7 @@ _OF_NODE = ("name", "host", "label", "started", "verdict", "exit_code", "missing
 
 
 def fleet_csv(fleets: Sequence[Fleet]) -> str:
-    """A line has a node and a column, in base units."""
+    """Returns a line for each node and column, in base units."""
     of_column = ("kind", "benchmark", "size", "unit", "better", "usual")
     heads = (
         "fleet",

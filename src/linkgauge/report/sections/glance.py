@@ -1,4 +1,4 @@
-"""Shows what `linkgauge` alone says: this machine, what can be measured, and commands."""
+"""Shows what `linkgauge` alone prints: this machine, what can be measured, and commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """`figures` counts the quick profile's cells by kind; they take `seconds` at most."""
+    """`figures` counts the quick profile's cells by kind. They take at most `seconds`."""
 
     machine: Machine
     figures: Mapping[str, int]
@@ -28,7 +28,7 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Omits processors, and those without a PCI address whose model another backend shows."""
+    """Returns accelerators. One without a PCI address is omitted if another has its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

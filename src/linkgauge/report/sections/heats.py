@@ -1,4 +1,4 @@
-"""Shows figures as matrices, of places, shared columns or sizes, and every detail of them."""
+"""Shows figures as matrices, by places, shared columns or sizes, or with every detail."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def columns(view: ResultView) -> Iterator[Block]:
 
 
 def matrix(view: ResultView) -> Iterator[Block]:
-    """A single column is shown as a row. A sweep with very many rows shows its extremes alone."""
+    """Shows a result as a matrix: a single column as a row, a very long sweep by its extremes."""
     result = view.first
     if view.large == "uniform" and is_many(result):
         yield from blocks_of_many(view)
@@ -125,7 +125,7 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
 
 
 def sizes(view: ResultView) -> Iterator[Block]:
-    """If there are very many sizes, they become the rows. The last figure of a size counts."""
+    """Shows figures by size, in rows if there are very many sizes. A size's last figure counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]

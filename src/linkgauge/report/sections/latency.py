@@ -1,4 +1,4 @@
-"""Shows how single iterations vary, and rows whose latency falls while the load grows."""
+"""Shows how much single iterations vary, and rows whose latency falls while the load grows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """A percentile is unknown if less than one sample lies beyond it."""
+    """Shows percentiles. A percentile is unknown if less than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -125,7 +125,7 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields rows whose latency falls by more than intervals, or one line if none does."""
+    """Yields rows whose latency falls by more than its intervals, or a line if no latency does."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

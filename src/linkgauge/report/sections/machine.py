@@ -1,4 +1,4 @@
-"""Shows a machine: its host, its memories, how they are connected, and what could not be read."""
+"""Shows a machine: its host, its memories, their links, and what could not be read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """`sim:1-3, nvswitch (18)`: the number of links in parentheses, if more than 1."""
+    """Returns ends of links, `sim:1-3, nvswitch (18)`, with the number of links if above 1."""
     ordered = sorted(ends, key=lambda end: (len(end[0]), end))
     groups = grouped((count, name) for name, count in ordered)
     return ", ".join(
@@ -111,7 +111,7 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """A backend that gave no answer in time has a line with the command that waits for it."""
+    """Yields why backends are missing, and how to wait for one that was too slow to answer."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
@@ -290,7 +290,7 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """Groups what is unknown by reason: `link.speed of sim:0-3`."""
+    """Returns what is unknown, by reason: `link.speed of sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:
@@ -300,7 +300,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
-    """Returns a line for each reason."""
+    """Returns a line for each reason that only root could remove."""
     found = gaps(inventory) if inventory else {}
     return [
         ": ".join(filter(None, (text, why)))

@@ -1,4 +1,4 @@
-"""Shows results with too many cells to read: a line each, or the distribution and the lowest."""
+"""Shows results with too many cells to read, in a line each or by distribution and lowest cells."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ Known = Sequence[tuple[float, CellResult]]
 
 
 def summary(view: ResultView) -> Iterator[Block]:
-    """Cells that stand out are named if the result is not judged."""
+    """Shows a line for each result. Names cells that stand out if the result is not judged."""
     results = view.results
     hint = {"summary": WHOLE, "uniform": EQUIVALENT}.get(view.large, "")
     caption = common(results, unit_of(view.first.unit).shown)

@@ -1,4 +1,4 @@
-"""Shows the cells that were not measured, with the reasons, and the notes on cells."""
+"""Shows which cells were not measured and why, and the notes on cells."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
-    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. Failures come last."""
+    """Yields `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
     yield from _lines(run, _ORDER)
 
 
 def failure_lines(run: Run) -> Iterator[Line]:
-    """What was skipped counts only if nothing was measured."""
+    """Yields the reasons of failures, and those of skipped cells only if nothing was measured."""
     nothing = not any(cell.summary for _, cell in cells_of(run.results))
     yield from _lines(run, _ORDER if nothing else _ORDER[1:])
 

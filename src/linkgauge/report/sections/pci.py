@@ -1,4 +1,4 @@
-"""Shows where devices are: the PCI tree, their distances, and what is nearest to each."""
+"""Shows where devices are: the PCI tree, distances between devices, and what is nearest to each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """Ports that lead to only one device are left out without `ports`."""
+        """Shows the PCI tree. Without `ports`, it omits ports that lead to only one device."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []
@@ -100,7 +100,7 @@ class PciOutline:
 
 
 def link_entry(link: PciLink) -> Entry:
-    """Shows `Gen 5 x16`, and the best state of a link that runs slower."""
+    """Shows a link as `Gen 5 x16`, with its best state, too, if it now runs slower."""
     now = shown_link(link.speed, link.width)
     most = shown_link(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
@@ -109,7 +109,7 @@ def link_entry(link: PciLink) -> Entry:
 
 
 def shown_link(speed: float | None, width: float | None) -> str:
-    """Returns `Gen 5 x16`, or an empty text if nothing of it is known."""
+    """Returns `Gen 5 x16`, or an empty text if neither speed nor width is known."""
     if speed is None and width is None:
         return ""
     known = "Gen ?" if speed is None else f"{speed:g} GT/s"
@@ -150,7 +150,7 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Hops are as Linux counts them between peers. Fabric links replace PCI classes."""
+    """Shows hops as Linux counts them between peers, and classes of PCI or fabric links."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -178,7 +178,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """Returns `NV18`, or a PCI class; `NV18?` if it is unknown where some links lead."""
+        """Returns `NV18` or a PCI class; or `NV18?` if it is not known where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK
@@ -248,7 +248,7 @@ _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 
 
 def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
-    """Yields nothing for a machine with several hosts."""
+    """Shows what is nearest to each device, or nothing for a machine with several hosts."""
     machine = evidence.machine
     cpus = {one.memory for one in machine.all_devices if one.is_cpu or one.node}
     found = [one for one in subjects(machine) if one.label not in cpus]
@@ -283,7 +283,7 @@ def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
 
 
 def _link(evidence: Evidence, one: Subject) -> tuple[str, Tone]:
-    """A slower link above counts, because the device cannot be faster than that."""
+    """Returns a device's link state, or that of a slower link above it, which limits the device."""
     machine, address = evidence.machine, one.pci or ""
     path = [machine.pci_tree.slot(address), *(f.address for f in machine.pci_line(address)[1:])]
     known = {hop.function.address: hop for hop in hops(evidence)}
@@ -331,7 +331,7 @@ def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """`label` has its names in all backends (`cuda:0/opencl:1`), or else its PCI address."""
+    """A device. `label` is its names in all backends (`cuda:0/opencl:1`), or its PCI address."""
 
     label: str
     model: str | None = None
@@ -340,7 +340,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """A library's devices come first, then those of backends, then those of PCI alone."""
+    """Returns devices: first those that a library reports, then backends', last other PCI ones."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

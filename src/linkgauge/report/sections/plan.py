@@ -1,4 +1,4 @@
-"""Shows the plan of a run: what it would measure, and how much memory and time it would take."""
+"""Shows a run's plan: what the run would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 

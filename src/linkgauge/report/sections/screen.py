@@ -1,4 +1,4 @@
-"""Shows a line for each benchmark: on a terminal unless all figures fit, and on a page."""
+"""Shows a line for each benchmark, on pages, and on a terminal if not all figures fit."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns medians and ends of two engines. What depends on settings has only a range."""
+    """Returns two engines' medians and extremes; for figures that depend on settings, a range."""
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)

@@ -1,4 +1,4 @@
-"""Shows figures against sizes, and against how many copies or threads work at the same time."""
+"""Shows figures against sizes, or against the number of concurrent copies or threads."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def levels(view: ResultView) -> Iterator[Block]:
-    """A thick line of the chart marks a plateau, which is a level of the memory hierarchy."""
+    """Shows a result's curves. Thick lines mark plateaus: levels of the memory hierarchy."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
     unit = unit_of(result.unit)

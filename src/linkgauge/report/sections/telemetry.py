@@ -1,4 +1,4 @@
-"""Shows accelerators during measurement: links, clocks, temperature, power and throttling."""
+"""Shows accelerators' state while measuring: links, clocks, temperature, power and throttling."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """What throttled matrix products; if `detailed`, also clocks, power and temperature."""
+    """Yields what throttled matrix products; if `detailed`, also clocks, power and temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]

@@ -49,7 +49,7 @@ RUN_THERE = "run there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """`by_doctor`: all findings stand above. `scripted`: the remedies were just written."""
+    """`by_doctor`: all findings stand above the verdict. `scripted`: a script has the remedies."""
 
     kept: Path | None = None
     since: str | None = None
@@ -73,8 +73,8 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """The lowest cells and the counts come before at most four lines: the verdict, why, what to do
-    first, the next command. `verbose` also shows what the figures cannot show."""
+    """Shows the lowest cells and the counts, and then at most four lines: the verdict, why, what to
+    do first, and the next command. `verbose` also shows what the figures cannot show."""
     wrong = worst_of(run, outcome)
     above = [*_lowest(run, outcome), *_waived(outcome)]
     if wrong is not None and wrong.cause is None:
@@ -100,7 +100,7 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Of a longer remedy, it only says what it is about, and where all of it is shown."""
+    """Reduces a longer remedy to a line that says what it is about, and where it is shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -177,7 +177,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the prose before the first command, and this one, or all if it changes anything."""
+    """Yields the first prose and the first command. If that command changes anything, yields all
+    commands up to the next prose."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -204,7 +205,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """An interrupted run goes on if one process measured it, and there is a journal."""
+    """Whether an interrupted run can go on: one process measured it, and its journal exists."""
     is_open = run.finished is None and not run.machine.ranks
     return is_open and (folder / JOURNAL_FILE).exists()
 

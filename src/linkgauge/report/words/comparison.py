@@ -31,7 +31,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 
 def compared(run: Run) -> str:
-    """Returns an empty text for all but runs of a real host's own memory."""
+    """Returns the comparison, or an empty text unless the run measured a real host's own memory."""
     here = _figures(run)
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
@@ -63,7 +63,7 @@ def compared_with(run: Run) -> bool:
 
 
 def may_be_cached(run: Run) -> str:
-    """Returns an empty text unless buffers fit, or nearly fit, in the last-level cache."""
+    """Returns a note if buffers (nearly) fit in the last-level cache, or an empty text."""
     near = [
         note
         for result in run.results
@@ -111,7 +111,7 @@ _PEAK = " by the fastest kernel"
 
 
 def in_words(result: Result, cell: CellResult) -> str:
-    """Returns an empty text for figures that are not of the host's own memory or CPUs."""
+    """Returns a cell in words, or an empty text if it is not of the host's own memory or CPUs."""
     if result.backend != "host" or not cell.transfers:
         return ""
     does, first = cell.does, cell.transfers[0]
@@ -129,7 +129,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """A CPU finds all primes so many times in a second; once is an event of sysbench."""
+    """Returns a figure's unit: `times/s` for how often a CPU finds all primes in a second."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 
@@ -138,7 +138,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """Without a number, each CPU has a thread, as for primes unless they have only one."""
+    """Returns a cell's threads in words. If it states no number, each CPU has a thread."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

@@ -1,4 +1,4 @@
-"""Lines on expected figures and cells that differ, and the verdict on several cells in words."""
+"""Lines on expected figures and on cells that differ from them, and verdicts on several cells."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def in_result(results: Sequence[Result], result: Result, text: str) -> str:
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """Returns `host:0 -> sim:3 43%`; of a total, also its clearly lowest transfer."""
+    """Returns `host:0 -> sim:3 43%`, which names a transfer if it is clearly below the total."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)
@@ -65,7 +65,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Takes the lowest transfer's share if it is clearly lower."""
+    """Returns the cell's share of what is expected, or that of a clearly lower transfer."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -98,7 +98,7 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = (
 
 
 class Word(NamedTuple):
-    """A verdict in words, and its kind. `part` means that only some cells are judged."""
+    """A verdict in words, and its kind, which is `part` if only some cells are judged."""
 
     text: str
     kind: Status | Verdict | Literal["part"]
@@ -109,7 +109,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """`cpus` (pairs of CPUs) and `others` are judged only by their peers."""
+    """Counts of cells. `cpus` (pairs of CPUs) and `others` are judged only by their peers."""
 
     measured: int
     judged: int
@@ -145,7 +145,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """`unjudged` says why the run cannot be judged. `is_waived`: something is accepted."""
+    """Returns a line on a run without failures. `unjudged` is why it has no verdict, if so."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

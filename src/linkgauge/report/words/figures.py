@@ -1,4 +1,4 @@
-"""Figures, intervals, differences and samples in few characters, and changes in words."""
+"""Writes figures, intervals, differences and samples in few characters, and changes in words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FLAT = 1.002
 
 
 def digits(value: float) -> str:
-    """Returns four digits, or all digits before the point if there are more."""
+    """Formats a number with four digits, or more if it is 10,000 or more."""
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:#.4g}" if value else "0"
 
 
 def signed(ratio: float, decimals: int = 1) -> str:
-    """Returns `+4.0%`, `-12.3%`, and from twice on `×2.5`."""
+    """Returns a ratio as a change: `+4.0%`, `-12.3%`, or `×2.5` if it is 2 or more."""
     return f"{100 * (ratio - 1):+.{decimals}f}%" if ratio < _TWICE else times(ratio)
 
 
@@ -40,7 +40,7 @@ def times(ratio: float) -> str:
 
 
 def difference(ratio: float, better: Better, other: str = "") -> str:
-    """Returns `5.1% less` or `2.5 times as much`; of a time `12% longer than before`."""
+    """Returns `5.1% less` or `2.5 times as much`; for times, `12% longer than before`."""
     if ratio < _TWICE:
         than = f" than {other}" if other else ""
         less, more = ("less", "more") if better == "higher" else ("shorter", "longer")
@@ -50,7 +50,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Returns `a loss below 12%`, or `a loss of half` if nothing is known."""
+    """Returns `a loss below 12%`, or `a loss of half` if even a large loss could be hidden."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -59,7 +59,7 @@ def loss_below(fraction: float, better: Better) -> str:
 
 
 def may_have_lost(fraction: float, better: Better) -> str:
-    """`it may have lost 62%`, or of a time `it may take 2.5 times as long`"""
+    """Returns `it may have lost 62%` or, for times, `it may take 2.5 times as long`."""
     if hides_all(fraction, better):
         return "the two differ too much by themselves to exclude a loss of half"
     if better == "lower":
@@ -68,14 +68,14 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Nothing is known of a loss that leaves a tenth of a rate, or is ten times a time."""
+    """Whether even a loss to a tenth of a rate, or to ten times a time, would not be noticed."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
-    """Returns `55.40 ±0.5%`, the wider half of the interval."""
+    """Returns `55.40 ±0.5%`: a figure, and the wider half of its interval."""
     text = digits(figure / unit_of(unit).scale)
     if low is None or high is None:
         return text
@@ -83,7 +83,7 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Returns bars from lowest to highest; beyond `most`, a bar is the median of several."""
+    """Returns a bar for each figure; if there are more than `most`, for medians of neighbours."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -99,7 +99,7 @@ BINS = 24
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """The axis is logarithmic, bars are relative to the highest. Samples are positive."""
+    """Draws a histogram on a logarithmic axis. The highest bar is full. Samples are positive."""
     least, most = min(samples), max(samples)
     width = math.log(most / least) / bins
     counts = Counter(
@@ -121,7 +121,7 @@ SAME = "~"
 
 
 def said_of(group: Changed) -> str:
-    """`-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`"""
+    """Returns a change: `-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
     least, most = signed(group.least), signed(group.most)
     ends = f" ({least} to {most})" if least != most else ""
     of, shared = group.of, group.shared
@@ -141,7 +141,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`"""
+    """Returns `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`, for example."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

@@ -1,4 +1,4 @@
-"""Writes all remedies as a shell script, which does nothing until a person confirms it."""
+"""Writes all remedies as a shell script that does nothing until a person confirms it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """A remedy occurs once. Findings, files and commands with placeholders are comments."""
+    """Writes each remedy once. Findings, files and commands with placeholders become comments."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for equivalent in equivalent_findings(findings):

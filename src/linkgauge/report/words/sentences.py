@@ -1,4 +1,4 @@
-"""Makes the sentences of notes, for people and for `warnings` in run.json."""
+"""Makes the sentences of notes, for the screen and for `warnings` in run.json."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """The name if a shell finds it, else the path that was typed."""
+    """Returns linkgauge's name if a shell finds it, else the path that the user typed."""
     from shutil import which
 
     typed = sys.argv[0]

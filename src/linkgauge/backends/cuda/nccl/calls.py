@@ -1,4 +1,4 @@
-"""The library calls of a collective: the same calls as in nccl-tests (src/*.cu)."""
+"""The library calls that make up a collective. They are the same as in nccl-tests (src/*.cu)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """`place` is the index of the copy in the group. `send` and `receive` are equal in place."""
+    """`place` is the copy's index in the group. In place, `send` and `receive` are one address."""
 
     place: int
     rank: int
@@ -45,7 +45,7 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """In place, the data is in the receive buffer."""
+        """Returns the address of the data to send. In place, it lies in the receive buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -60,7 +60,8 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Calls that wait for each other are an NCCL group. Raises Unsupported without any call."""
+    """Returns the calls of an iteration. Calls that wait for each other form an NCCL group. Raises
+    Unsupported if the iteration needs no call."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
@@ -79,7 +80,7 @@ def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """A step begins when all parts have ended the step before."""
+    """Yields the calls of each step. A step begins when all ranks have ended the step before."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -132,7 +133,7 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Ranks that differ in a bit of their number exchange all shares they have, bit by bit."""
+    """In step i, ranks whose numbers differ in bit i exchange all shares that they hold so far."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

@@ -1,5 +1,5 @@
-"""Collectives by NCCL. As in nccl-tests, one thread makes all calls of a process, as one NCCL group
-in native code; the host's clock runs until all streams are done."""
+"""Collectives by NCCL. As in nccl-tests, a single thread of each process makes all calls, within
+one NCCL group and in native code; the host's clock runs until all streams have finished."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """A warm-up fills NCCL's buffers: equally many bytes then enter and leave them."""
+    """Returns this process's side of a copy. A warm-up fills NCCL's buffers, so that while the copy
+    is timed as many bytes enter the buffers as leave them."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -84,7 +85,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """NCCL is loaded when first needed. Raises Unsupported if it is missing."""
+        """Loads NCCL at the first use. Raises Unsupported if NCCL is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -110,7 +111,7 @@ class NcclCommunicators:
         return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
-        """Allocates device memory in the same way as nccl-tests."""
+        """Allocates device memory by NCCL, as nccl-tests does."""
         nccl, device = self.nccl, self._device_of(memory)
         address = nccl.allocate(device, size)
         free = partial(nccl.free, address)
@@ -122,8 +123,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """With other processes, `tokens` has one for each group of ranks. Raises Unsupported if
-        NCCL or a device cannot carry it out."""
+        """Returns a collective. If other processes take part, `tokens` has a token for each group
+        of ranks. Raises Unsupported if NCCL or a device cannot do it."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -162,7 +163,7 @@ class NcclCommunicators:
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """`token` is the same in both processes. Waits for the other."""
+        """Both processes give the same `token`. Returns when the other process has joined."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 

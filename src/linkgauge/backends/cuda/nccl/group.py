@@ -1,4 +1,4 @@
-"""Runs a collective many times, times it, and checks the result."""
+"""Repeats and times a collective, and checks its result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RankData:
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """Returns the number of wrong elements, and the index of the first one (0 without any)."""
+        """Returns how many elements are wrong, and the index of the first (0 if none is)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
             words = [new_word(device, made, byte) for byte in (0, 0xFF)]
@@ -170,7 +170,7 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Returns the seconds until all work has ended. Raises the first failed call's error."""
+        """Returns the seconds until all work has ended. Raises the error of a failed call."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -189,7 +189,7 @@ class NcclGroup(CollectiveGroup):
         return driver.error(name, driver.enums.CUresult(status))
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations, as timed by events on each device."""
+        """Returns for each rank the seconds of each iteration, by events on its device."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
             calls: list[LibraryCall] = []

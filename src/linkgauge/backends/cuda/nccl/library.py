@@ -1,4 +1,4 @@
-"""Calls NCCL, and translates its errors. NVIDIA's nccl4py creates the communicators."""
+"""Calls NCCL and translates its errors. NVIDIA's package nccl4py creates the communicators."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """Raises Unsupported if this version of NCCL does not have the function."""
+        """Returns a function's address. Raises Unsupported if this NCCL lacks the function."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
@@ -59,7 +59,7 @@ class Nccl:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Returns Unsupported if NCCL does not accept the arguments, else BackendError."""
+        """Returns Unsupported if NCCL rejects the call's arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -72,7 +72,7 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """`here`: numbers and devices of this process's ranks. Waits for other processes."""
+        """`here` has the numbers and devices of this process's ranks. Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -106,7 +106,7 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """A scaled sum needs a new code for each rank (content.cuh); `owner` destroys it."""
+        """Returns NCCL's code. A scaled sum's code is made for each rank, and freed by `owner`."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -128,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Calls that wait for each other need to be one NCCL group."""
+        """Within the block, calls form an NCCL group, as calls that wait for each other must."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -138,12 +138,12 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends open NCCL groups after a failed call. Open groups would block all later calls."""
+        """Ends `count` open NCCL groups after a failed call: they would block all later calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """The handle for `unregister`: within an NCCL group, valid after the group's end."""
+        """Returns a handle for `unregister`. In an NCCL group, it is valid after that ends."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

@@ -1,1 +1,1 @@
-"""Facts that NVIDIA's management library, NVML, reports."""
+"""Reads facts about NVIDIA GPUs from NVML, NVIDIA's management library."""

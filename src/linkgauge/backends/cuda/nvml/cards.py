@@ -1,4 +1,4 @@
-"""NVIDIA's cards as NVML reports them, without CUDA, whose driver takes 1 to 2 s to start."""
+"""Lists NVIDIA's cards by NVML, because CUDA's driver would take 1 to 2 s to start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """`index` is its number in CUDA, `place` PCI domain, bus and device, `memory` usable bytes."""
+    """`index` is the GPU's number in CUDA, `place` PCI domain, bus, device; `memory` in bytes."""
 
     place: tuple[int, int, int]
     model: str
@@ -79,8 +79,8 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the cards in CUDA's order, or None if only CUDA knows them: NVML is silent about a
-    card, a card has MIG instances or shares the host's memory, or CUDA chooses the order."""
+    """Returns the cards in CUDA's order, or None if only CUDA knows it: NVML does not answer, a
+    card has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -98,7 +98,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """Returns None for a card with MIG instances or the host's memory, which NVML omits."""
+    """Returns None for a card with MIG instances, or whose memory or PCI address NVML omits."""
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -121,7 +121,7 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Returns usable bytes. Only the call's second version reports what the driver reserves."""
+    """Returns usable bytes: the total without the driver's reserve, if this NVML reports it."""
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
@@ -132,17 +132,17 @@ def _memory(asked: Questions) -> int | None:
 
 
 def _ordered(cards: Sequence[Card], order: str | None) -> list[Card] | None:
-    """None if only CUDA knows the order. PCI_BUS_ID sorts by PCI address; the default FASTEST_FIRST
-    by an undocumented heuristic (CUDA Programming Guide, "CUDA Environment Variables"), which has
-    listed cards of one model by PCI address in all recorded runs."""
+    """Returns the cards in CUDA's order, or None if only CUDA knows it. PCI_BUS_ID orders by PCI
+    address. The default FASTEST_FIRST is undocumented (CUDA Programming Guide, "CUDA Environment
+    Variables"), but has ordered cards of one model by PCI address in all recorded runs."""
     if order != "PCI_BUS_ID" and len({(card.model, card.memory) for card in cards}) > 1:
         return None
     return sorted(cards, key=lambda card: card.place)
 
 
 def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
-    """Returns None if only CUDA knows the variable's meaning. The first number or UUID that fits no
-    card hides all that follow (CUDA Programming Guide)."""
+    """Returns the cards that CUDA_VISIBLE_DEVICES leaves, or None if only CUDA can interpret it.
+    The first number or UUID that fits no card hides all that follow (CUDA Programming Guide)."""
     if wanted is None:
         return [*cards]
     words = wanted.split(",")
@@ -173,7 +173,7 @@ _KB, _MHZ = 1e3, 1e6
 
 
 class LiveGpus:
-    """All GPUs that NVML knows, by number. Raises Unsupported if NVML is not available."""
+    """All GPUs that NVML lists, by their number in NVML. Raises Unsupported without NVML."""
 
     def __init__(self) -> None:
         self._library = open_library()
@@ -223,6 +223,6 @@ def _read(asked: Questions, number: int) -> LiveDevice:
 
 
 def _pcie_rate(asked: Questions, direction: str) -> float | None:
-    """Returns the PCIe traffic in bytes/s, counted for 20 ms."""
+    """Returns the PCIe traffic in one direction, in bytes/s, which NVML counts for 20 ms."""
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)

@@ -1,5 +1,5 @@
-"""Facts about devices from NVML, by nvidia-ml-py. Any call may fail (virtual machine, no root,
-older driver): the value is then null, and `unknown` has the reason."""
+"""Reads facts about devices from NVML, by nvidia-ml-py. Any call may fail (in a virtual machine,
+without root, with an older driver): the fact is then null, and `unknown` holds the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Neither this process nor its parent's workers count. Returns None if a process is hidden."""
+    """Returns those of `pids` that are not linkgauge's own, or None if /proc hides one of them."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -110,7 +110,7 @@ class Card(Protocol):
 
 
 class NvmlTelemetry:
-    """Facts about the devices of this process; without NVML, all are unknown."""
+    """Reads facts about the devices that this process uses. Without NVML, all facts are unknown."""
 
     def __init__(self, devices: Sequence[Card]) -> None:
         self._devices = devices
@@ -140,7 +140,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Devices that NVML does not know are left out."""
+        """Reads the sensors of these devices, except for those that NVML does not know."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -180,7 +180,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """May be called again. A question that another thread asks meanwhile does not fail."""
+        """May be called again. Another thread that asks NVML meanwhile gets no error."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -285,7 +285,7 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """Returns the application clock. What `nvidia-smi -lgc` locks shows only in `throttled`."""
+    """Returns the application clock in Hz, or None if it is the default or unknown."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)

@@ -1,4 +1,4 @@
-"""Reads product, fabric, NVLinks and NVLink-C2C (to the CPU) of a device from NVML."""
+"""Reads a device's product, fabric, NVLinks and NVLink-C2C (its links to the CPU) from NVML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """`near` is the NUMA node of NVLink-C2C; `peers` are device memories by PCI address."""
+    """`near` is NVLink-C2C's NUMA node. `peers` maps PCI addresses to names of device memories."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -97,7 +97,7 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns payload bytes sent and received. The counters count KiB before NVLink 5."""
+    """Returns the payload bytes sent and received. NVML counts in KiB before NVLink 5."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -130,7 +130,7 @@ def pci_address(info: Any) -> str | None:
 
 
 def text(value: Any) -> str | None:
-    """Older versions of nvidia-ml-py answer in bytes."""
+    """Returns NVML's answer as a string: older versions of nvidia-ml-py return bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -177,14 +177,14 @@ def board(asked: Questions, model: str) -> dict[str, str | None]:
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """SXM or PCIe, or None if neither the model nor the part number shows it."""
+    """Returns SXM or PCIe, or None if neither the model nor the part number shows which."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """An NVLink domain that may contain several machines. `found` is what `fabric` returned."""
+    """Returns the NVLink domain, which may span machines. `found` is what `fabric` returned."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None
