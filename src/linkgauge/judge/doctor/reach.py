@@ -1,4 +1,4 @@
-"""Checks why figures are lower than hoped for, or of two values, although nothing is broken."""
+"""Explains figures that are lower than hoped for, or of two values, without any fault."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """None if reductions would gain little, or if copies show that links are the reason."""
+    """Returns the rate of a sum that is as slow as rings, that of reductions, case and switches."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -204,7 +204,7 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Collectives may use links in different ways, so links that only they crossed are unknown."""
+    """Reports links that only collectives crossed: how a collective uses links is unknown."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}
