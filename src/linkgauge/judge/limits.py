@@ -1,11 +1,11 @@
-"""Defines limits that users write in limits.yml. The file is read without evaluating anything.
+"""Defines limits that users write in limits.yml. Reading the file executes no code.
 
     limits:
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
       - {limit: ">= 0.9 × achievable"}
 
 `device` is a pattern for the device's model (the processor's if only the host takes part),
-`benchmark` one for the benchmark's name; both accept `*`, `?` and `[…]` and default to all.
+`benchmark` one for the benchmark's name. Both accept `*`, `?` and `[…]`, and default to `*`.
 
     limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
     statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
@@ -13,8 +13,8 @@
     unit      = a name in UNITS | "%"
     expected  = "achievable" | "theoretical"
 
-The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and `slow_p99`:
-percentiles of bandwidths themselves would be the fastest samples."""
+The statistic defaults to the median. `p95` and `p99` mean `slow_p95` and `slow_p99`, because high
+percentiles of bandwidths would describe the fastest samples."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """`value` is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % of hidden time), or a
-    share of the expected figure that `of` names."""
+    """The limit of a statistic: `value` is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or
+    % of hidden time), or it is a share of the expected figure that `of` names."""
 
     statistic: str
     at_least: bool
@@ -66,7 +66,7 @@ class StatisticLimit(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """`text` is the limit as written, `where` its file and line."""
+    """A limit of a file. `text` is the limit as written, `where` names the file and the line."""
 
     device: str
     benchmark: str
@@ -76,12 +76,12 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def read_limits(path: Path) -> tuple[Limit, ...]:
-    """Raises InputError, which names the line."""
+    """Reads a file of limits. Raises InputError, which names the faulty line."""
     return tuple(_entry(*one) for one in entries_in(path, "limit", _FIELDS))
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """`name` is for messages. Raises InputError."""
+    """Reads the text of a file; `name` is for messages. Raises InputError for a faulty line."""
     return tuple(_entry(*one) for one in entries_of(text, name, "limit", _FIELDS))
 
 
@@ -94,7 +94,7 @@ def _entry(where: str, fields: dict[str, str]) -> Limit:
 
 
 def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLimit:
-    """Raises NotationError, which points at the error."""
+    """Reads `≥ 50 GB/s`. Raises NotationError, which points at the mistake."""
     parser = _LimitParser(text, where)
     parser.units = units
     return parser.bound()
@@ -179,8 +179,8 @@ Tables = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Passed cells beyond a limit fail; those without the figure that it needs get a note. The run
-    must have the expectations from `judge`."""
+    """Fails passed cells that miss a limit, and adds a note to cells without the figure that a
+    limit needs. The run must be judged before, because limits may refer to expected figures."""
     if not limits:
         return run
     from .waivers import waive_cells
@@ -191,8 +191,8 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError for a limit that fits no table, or if all are for other models. Some may
-    be, because a file may serve several machines."""
+    """Raises InputError for a limit that fits no table, or if all limits are for other models. Some
+    of them may be, because one file may serve several machines."""
     for limit in limits:
         named = [table for table in tables if fnmatchcase(table.benchmark, limit.benchmark)]
         if not named:
@@ -289,7 +289,7 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """Of a collective's bus bandwidth, a limit holds the largest size of each row."""
+    """Returns the cells under a limit: for bus bandwidths, the largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}

@@ -1,5 +1,5 @@
-"""Finds changes over a machine's runs (model/stats/change_points.py) that meet Benjamini and
-Hochberg's bound: if nothing changed, at most 1 % of tables report any."""
+"""Finds changes over a machine's runs (model/stats/change_points.py) by Benjamini and Hochberg's
+test: if nothing changed, at most 1 % of tables report a change."""
 
 from __future__ import annotations
 

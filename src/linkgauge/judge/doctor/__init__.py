@@ -164,8 +164,7 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """Returns what explains a finding. A device's clocks never explain its copy engine
-    (`copied`)."""
+    """Returns what explains a finding; a device's clocks never explain copy engines (`copied`)."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
