@@ -55,8 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """A column: of a kind of cells, the benchmark in which nodes differ most, by their worst
-    cell."""
+    """A kind's benchmark in which nodes differ most; the table shows each node's worst cell."""
 
     kind: Kind
     benchmark: str
@@ -257,8 +256,7 @@ def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _M
 def _tested(
     of: tuple[Kind, Statistic], means: _Means, pools: int
 ) -> Iterable[tuple[int, Distance]]:
-    """Yields distances with their p. Distances below `PERHAPS` are never odd, and count as
-    usual."""
+    """Yields distances with their p. Those below `PERHAPS` are never odd, and count as usual."""
     ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
     tail = _Tail([abs(off) for _, off in ordered])
     small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)
@@ -279,8 +277,7 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Leaves out the `out` largest. Returns the median, the mean excess over it, and a
-        count."""
+        """Returns the median without the `out` largest, the mean excess over it, and a count."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]

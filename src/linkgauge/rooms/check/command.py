@@ -82,7 +82,7 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """Takes the time from `began` (monotonic). `say` gets messages. Raises InputError."""
+    """Checks the node. `began` is a monotonic time; `say` prints messages. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -162,7 +162,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process at the deadline, since a file system may hang."""
+    """Ends this process at the deadline, because a hanging file system may block it."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

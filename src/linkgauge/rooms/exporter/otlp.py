@@ -1,5 +1,6 @@
-"""Sends the exporter's metrics by OTLP: in OpenTelemetry's conventions for hardware where these
-know them (`hw.temperature`), else as `linkgauge.cell_bandwidth`, with a unit (`By/s`)."""
+"""Sends the exporter's metrics by OTLP, named by OpenTelemetry's conventions for hardware where
+these define a name (`hw.temperature`), else like `linkgauge.cell_bandwidth`; with units
+(`By/s`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """`more` makes attributes of labels; those in `instead` are then left out."""
+    """A conventional name. `more` turns labels into attributes, which replace those in
+    `instead`."""
 
     name: str
     unit: str
@@ -132,7 +134,7 @@ def _hardware(labels: _Labels, instead: tuple[str, ...]) -> dict[str, str]:
 
 
 def exporter_to(url: str) -> Any:
-    """Returns the library's exporter. Raises InputError for what is no address."""
+    """Returns an OTLP exporter to `url`. Raises InputError if this is not an address."""
     if re.fullmatch(r"https?://[^/]+/?", url):
         url = url.rstrip("/") + PATH
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):

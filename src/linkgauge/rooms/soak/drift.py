@@ -12,7 +12,7 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """`ratio` is the last level by the first; `at` is the first change, in seconds."""
+    """A cell's change of level: `ratio` is last to first, `at` is the first change in seconds."""
 
     cell: CellCourse
     ratio: float
@@ -21,7 +21,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Finds changes of at least `LEAST`, the worst first, corrected for the number of cells."""
+    """Returns changes of at least `LEAST`, the worst first, corrected for the number of cells."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

@@ -1,5 +1,6 @@
-"""Graphcore's gc-hosttraffictest, by its manual page. Tiles are the device's streams, the payload
-is a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` change nothing."""
+"""Graphcore's gc-hosttraffictest, by its manual page. Tiles correspond to the device's streams, the
+payload to a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` have no
+effect."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """Bandwidths are in 10^9 bits a second."""
+    """The options of a call. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -107,7 +108,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """With tiles, the number of transfers is fixed; otherwise the duration is."""
+    """If tiles take part, the number of transfers is fixed, otherwise the duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -133,7 +134,7 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Two factors, the first at most `most`; their product may be slightly more than `count`."""
+    """Returns two factors of `count` or slightly more, the first of them at most `most`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -214,7 +215,7 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    """Raises UsageError for unknown options, and for options that contradict each other."""
+    """Parses options. Raises UsageError for unknown or contradictory options."""
     given = Parser(OPTIONS).given(arguments)
     if "device" not in given:
         raise UsageError("-d: give the id of the device, such as -d 0")
