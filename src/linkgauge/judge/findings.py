@@ -29,7 +29,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 class Finding(msgspec.Struct, frozen=True):
     """What a check found. `about` is a part, or the name of something else. `cells` and `lines` of
-    the kernel's log show the finding, and `explained_by` names the findings that explain it.
+    the kernel's log are its evidence, and `explained_by` names the findings that explain it.
     `value` is in the unit that the catalogue of checks gives."""
 
     check: str
@@ -100,7 +100,7 @@ class Undetectable(msgspec.Struct, frozen=True):
 
     kind: The kind of part.
     parts: The parts by name, each with the largest loss that may go unnoticed, as a share of its
-    rate; 1 if any loss may."""
+      rate; 1 if any loss may."""
 
     kind: Kind
     parts: dict[str, float]

@@ -180,7 +180,7 @@ Tables = Sequence[Result | PlannedTable]
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     """Fails passed cells that miss a limit, and adds a note to cells without the figure that a
-    limit needs. The run must be judged before, because limits may refer to expected figures."""
+    limit needs. The run must have been judged, because limits may refer to expected figures."""
     if not limits:
         return run
     from .waivers import waive_cells

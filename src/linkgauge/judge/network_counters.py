@@ -137,7 +137,7 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
 
 
 def _had(rank: int, rises: Iterable[CounterRise]) -> int:
-    """Returns how many segments a rank sent again although none was lost."""
+    """Returns how many segments a rank sent again although the receiver already had them."""
     own = [one.rose for one in rises if one.rank == rank]
     others = [one.rose for one in rises if one.rank != rank]
     segments, reports, *late = (

@@ -70,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
-        """Returns the first values, after the schema, of every document that judges."""
+        """Returns the values that follow the schema in each document with a verdict."""
         return self.word, self.code, (*self.findings, *self.waived), self.undetectable
 
     def parts(self, *checks: str) -> list[str]:

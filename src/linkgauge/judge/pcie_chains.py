@@ -20,7 +20,7 @@ _LATEST = 3
 
 class PcieChain:
     """A PCIe link: the function below and, if visible, the port above. `loaded_*` are the latest
-    readings under load, `fastest` the highest one. If `both_*`, both maxima are known."""
+    readings under load, `fastest` the highest one. `both_*`: whether both maxima are known."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
-    """Returns accelerators by memory, such as `cuda:0`, as read after the run if possible."""
+    """Returns accelerators by memory name (`cuda:0`), as read after the run if possible."""
     after = evidence.after.accelerators if evidence.after else ()
     return evidence.machine.accelerators | {device.memory: device for device in after}
 

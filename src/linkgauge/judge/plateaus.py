@@ -75,8 +75,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """Returns what may precede a level at `first`: cost, number, least height; cheapest
-        first."""
+        """Returns what may precede a level that begins at point `first`, the cheapest first: cost,
+        number of the level before, and least height."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)

@@ -117,7 +117,7 @@ def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> b
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields links between switches, and switches, that no cell crosses next to crossed ones."""
+    """Yields switches and links between switches that no cell crosses, if one end is crossed."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}

@@ -66,7 +66,7 @@ visible share of such a copy's time. An exception is a copy that is as short as 
 
 
 class _Key:
-    """A cache key: two keys are equal if the evidence has these very same objects."""
+    """A cache key. Keys are equal if they were made of the identical objects."""
 
     def __init__(self, evidence: Evidence, *values: object) -> None:
         self.evidence = evidence
@@ -221,7 +221,7 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Returns a test whether a finding is about parts that measured cells use, or about cells."""
+    """Returns a function that tells whether a finding is about measured parts or cells."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}

@@ -47,7 +47,7 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """Groups a device's fabric links by where they lead; if that is unknown, under the device."""
+    """Groups a device's fabric links by the part to which they lead, or the device if unknown."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -118,7 +118,7 @@ def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Returns throttled devices. A limit during matrix products does not count: all reach it."""
+    """Returns throttled devices, without limits during matrix products, which all devices reach."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]

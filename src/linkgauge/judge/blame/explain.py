@@ -1,6 +1,7 @@
 """Finds the fewest parts that explain most losses of a table. A blamed part lost a constant
-fraction of its rate in all cells or from one cell on, or it loses more with each cell. What remains
-is a sum of squared logarithms. Losses may also describe how much samples vary or stall."""
+fraction of its rate in all cells or from one cell on, or it loses more with each cell. The error of
+an explanation is the sum of the squared logarithms that it leaves over. Losses may also describe
+how much samples vary or stall."""
 
 from __future__ import annotations
 
@@ -156,7 +157,7 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Suspects together slow a cell at least as much as the slowest one, at most by their sum."""
+    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
     return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 

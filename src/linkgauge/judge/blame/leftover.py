@@ -19,8 +19,8 @@ from .table import Row, kinds_of
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """A part's cells (`within`) and their peers (`others`) by class. A loss counts from `least` on,
-    a logarithm. It is larger for few peers, because they show less well what is usual."""
+    """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
+    is at least `least`, which is larger for few peers: these show less well what is usual."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
                              for of, own in self.within.items()})  # fmt: skip
 
     def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """Returns how far the cells would be behind if they had `more` losses and none now."""
+        """Returns how far cells would be behind with the losses `more` instead of present ones."""
         values = dict[Hashable, list[float]]()
         for of, own in self.within.items():
             usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean

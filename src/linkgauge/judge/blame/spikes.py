@@ -44,7 +44,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def repetitions(self) -> tuple[Sequence[int], ...]:
-        """Returns the positions of samples, grouped by the times that the cell was measured."""
+        """Returns the positions of the samples in each repetition of the cell."""
         places = range(self.count)
         repetitions = cut(places, map(sum, self.case.cell.repetitions))
         return tuple(repetition for repetition in repetitions if repetition) or (places,)

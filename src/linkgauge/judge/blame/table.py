@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A cell and its losses, as negative logarithms. `lost` is relative to the mean of its `peers`
     that are not slow or, if even the fastest peer is `low`, to the expected figure. A `slow` cell
     is clearly below its fastest peer or its expected figure. `figure` may be the mean of cells that
-    share it. `relative` compares it with the fastest peer, and may be `off` by chance."""
+    share it. `relative` is the loss against the fastest peer, which may be `off` by chance."""
 
     case: Case
     peers: Hashable
@@ -139,7 +139,7 @@ def kinds_of(case: Case) -> frozenset[Kind]:
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Returns each cell's scatter, at least that of its noisiest part: few samples may agree."""
+    """Returns scatters, at least the noisiest part's, because few samples may agree by chance."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     by_part = grouped(
         ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched

@@ -32,7 +32,7 @@ Cells = Sequence[Steadiness]
 
 class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
-    that `is_bad` exceeds steady cells by at least `least`, in `moments` moments or more. `usual` is
+    that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
     the value of steady cells of a kind, infinite if only other cells of the kind show it."""
 
     value: Callable[[Steadiness], float]
@@ -66,8 +66,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields a row for each cell. Its loss is how much less steady the cell is than good cells, in
-    a unit in which chance causes half of the loss that a blamed part may leave unexplained."""
+    """Yields a row for each cell. Its loss is how much less steady the cell is than good cells,
+    scaled so that chance causes half of the loss that may stay unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2

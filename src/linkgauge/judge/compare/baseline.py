@@ -34,7 +34,7 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell's figures in all runs. `deviation` is relative or null; `outliers` holds run ids."""
+    """A cell's figures in all runs. `deviation` is relative or null; `outliers` are ids of runs."""
 
     unit: str
     better: Better
@@ -47,7 +47,7 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs as a baseline. `outliers` counts the outlying cells of each run, by its id."""
+    """Several runs as a baseline. `outliers` maps ids of runs to numbers of outlying cells."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str

@@ -36,8 +36,8 @@ class Disturbance(msgspec.Struct, frozen=True):
     process: The process that was the busiest; null if none is known.
     pid: Its process id; null if none is known.
     device: The device that other processes used on one side only; null if none.
-    cpu_distances: The distance in seconds between the first virtual CPU and another one, in the
-        baseline and in the current runs; null if the distance does not differ."""
+    cpu_distances: The seconds that a cache line takes from the first virtual CPU to another one, in
+      the baseline and in the current runs; null if they do not differ."""
 
     baseline: float
     current: float

@@ -34,7 +34,7 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns the `most` latest comparable runs. Runs after `first` may contain the change."""
+    """Returns the `most` latest comparable runs up to `first`; later ones may have the change."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}

@@ -2,8 +2,8 @@
 cells of a kind from the median of all nodes. Distances above the median distance are taken as
 exponential, because copies over PCIe are sometimes far off. The ratio of one distance to the mean
 of the others then follows an F distribution. The largest distances would hide each other, so they
-are removed in turn, and the last one that chance does not explain decides (B. Rosner, Technometrics
-25, 1983). `CHANCE` is the probability that any part of a healthy fleet is odd."""
+are removed in turn, up to the last one that chance does not explain (B. Rosner, Technometrics 25,
+1983). `CHANCE` is the probability that any part of a healthy fleet is odd."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """A kind's benchmark in which nodes differ most; the table shows each node's worst cell."""
+    """The benchmark of a kind in which nodes differ most; figures are each node's worst cell."""
 
     kind: Kind
     benchmark: str
@@ -78,7 +78,7 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 class Node(NodeRun, frozen=True):
-    """`figures` follow the columns. `missing` counts figures that this node lacks and most have."""
+    """`figures` follow the columns. `missing` counts those that most nodes have but this lacks."""
 
     figures: tuple[float | None, ...] = ()
     missing: int = 0
@@ -256,7 +256,7 @@ def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _M
 def _tested(
     of: tuple[Kind, Statistic], means: _Means, pools: int
 ) -> Iterable[tuple[int, Distance]]:
-    """Yields distances with their p. Those below `PERHAPS` are never odd, and count as usual."""
+    """Yields each distance with its p. Distances below `PERHAPS` are not odd but count as usual."""
     ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
     tail = _Tail([abs(off) for _, off in ordered])
     small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)
@@ -277,7 +277,8 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Returns the median without the `out` largest, the mean excess over it, and a count."""
+        """Returns the median of the sizes without the `out` largest, the mean excess of those above
+        it, and their number."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]

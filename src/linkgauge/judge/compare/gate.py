@@ -1,5 +1,5 @@
-"""Compares runs with a baseline. They pass if no cell got worse, is missing, or has a worse status.
-A cell that one side did not try is not compared."""
+"""Compares runs with a baseline. The runs pass if no cell got worse, is missing or has a worse
+status. A cell that one side did not try is not compared."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class GateCell(msgspec.Struct, frozen=True):
 
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-    the machine's load differed; `measure again` if the loss is larger than differences between
-    healthy runs, and no second run shows it; `far off` if it is as large as such differences; `too
-    noisy` if a large loss may go unnoticed; `not enough` if there are too few runs to find the
-    least loss of the aim; `not compared` if one side did not try the cell; `waived` if it failed
-    and a waiver accepts the figure.
+      the machine's load differed; `measure again` if the loss is larger than differences between
+      healthy runs, and no second run shows it; `far off` if it is as large as such differences;
+      `too noisy` if a large loss may go unnoticed; `not enough` if there are too few runs to find
+      the loss `detect` of the aim; `not compared` if one side did not try the cell; `waived` if it
+      failed and a waiver accepts the figure.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
@@ -85,7 +85,7 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
     undetectable: A text about large losses that may go unnoticed and, if most cells are not
-    compared, about these cells, with what to do; null if there is neither.
+      compared, about these cells, with what to do; null if there is neither.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
@@ -228,9 +228,9 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """A proven loss counts if it may be as large as the least loss of the aim. On paths whose
-    single figures are sometimes far off in healthy runs, most runs must show the loss. A larger
-    loss than between any two healthy runs is to be measured again."""
+    """A proven loss counts if it may be at least `aim.least`. On paths whose single figures are
+    sometimes far off in healthy runs, most runs must show the loss. A larger loss than between any
+    two healthy runs is to be measured again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)

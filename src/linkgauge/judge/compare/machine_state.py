@@ -205,7 +205,7 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Returns the changed facts. Of a kernel command line, it contains only changed options."""
+    """Returns the changed facts; of a long kernel command line, only the changed options."""
     facts = list[Fact]()
     for name in {**before, **after}:
         values = before.get(name), after.get(name)

@@ -47,7 +47,7 @@ def key_of(cell: CellFigure | PastCell) -> Key:
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the figures' bytes, or else the table's; None if it has several sizes or none."""
+    """Returns the figures' bytes, or else the table's size, if this is a single one."""
     known = next((one.bytes for one in figures if one.bytes is not None), None)
     return known if known is not None or cell.size <= 1 else cell.size
 
@@ -119,7 +119,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of a cell's figures. `within` is each side's variance, by its runs' ranges."""
+    """Logarithms of a cell's figures. `within` is the variance that each side's ranges show."""
 
     kind: TableId
     within: Sequence[Spread | None]

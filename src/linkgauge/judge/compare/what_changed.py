@@ -1,4 +1,4 @@
-"""Groups changed cells that share properties, if most changed in one direction by one ratio."""
+"""Groups changed cells that share properties, if most changed by about the same ratio."""
 
 from __future__ import annotations
 

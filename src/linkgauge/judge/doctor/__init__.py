@@ -164,7 +164,7 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """Returns what explains a finding; a device's clocks never explain copy engines (`copied`)."""
+    """Returns what explains a finding; a device's clocks never explain cells of copy engines."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -254,8 +254,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the findings. One from the kernel's log also names findings on the same part that it
-    confirms."""
+    """Yields all findings. Those from the kernel's log also name the findings on the same part that
+    they confirm."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []

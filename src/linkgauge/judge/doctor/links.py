@@ -257,7 +257,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns ports that redirect traffic through the root complex, with the pairs affected."""
+    """Returns ports that redirect traffic through the root complex, with the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]

@@ -1,4 +1,4 @@
-"""Explains figures that are lower than hoped for, or of two values, without any fault."""
+"""Explains figures that are lower than hoped for, or bimodal, although nothing is broken."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns the rate of a sum that is as slow as rings, that of reductions, case and switches."""
+    """Returns the bandwidth of an all-reduce that is only as fast as rings, that of reductions in
+    switches, the case, and these switches. Returns None for any other case."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (

@@ -86,8 +86,9 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """`own` is the bound of one host. In a tree of two hosts whose switches reduce, a byte crosses
-    the network once, in a ring almost twice. Without `algorithm`, both are acceptable."""
+    """Returns the bound of `hosts` hosts, or None for an unknown algorithm. `own` is the bound of
+    one host. If the switches of two hosts reduce, each byte crosses the network once (a tree)
+    instead of almost twice (a ring). Without `algorithm`, both are acceptable."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":

@@ -23,8 +23,8 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of threads in their own node's memory, in payload bytes/s. `others` has the
-    best of all other paths, so that no figure is compared with itself."""
+    """The highest rates of host threads in their own node's memory, in payload bytes/s. `others`
+    has the best of all other paths, so that no figure is compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
@@ -36,7 +36,7 @@ class Ceilings(msgspec.Struct, frozen=True):
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns bytes/s of memory traffic. A copy counts twice: it is read and written."""
+        """Returns a node's memory traffic in bytes/s. A copy counts twice: it reads and writes."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -99,7 +99,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path into a node. Rates of threads do not limit one device `alone`."""
+        """Returns the path of a device into a node's memory. Rates measured with host threads do
+        not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

@@ -54,7 +54,7 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """Computes large calls' bus bandwidth. `notes` name the library and what is turned off."""
+    """Computes the bus bandwidth of large calls. `notes` name the library and what is off."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work

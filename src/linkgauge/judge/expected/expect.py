@@ -53,10 +53,11 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expected figure of a cell. No way of sharing links exceeds `most`, while the theoretical
-    figure assumes fair sharing. A `loose` figure is approximate. Shares below `bounds` are low and
-    perhaps low. `start` is the startup time in seconds. `without` says why no achievable figure is
-    known. `each` holds each transfer's rate in bytes/s, None if other transfers reduce it."""
+    """The expected figure of a cell. However links are shared, no figure exceeds `most`; the
+    theoretical figure assumes fair sharing. A `loose` figure is approximate. A share below the
+    first of `bounds` is low, below the second perhaps low. `start` is the startup time in seconds.
+    `without` says why no achievable figure is known. `each` holds each transfer's rate in bytes/s,
+    None if other transfers reduce it."""
 
     expected: Expected
     most: float | None = None
@@ -270,7 +271,7 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """If `queued`, several kernels on one device run one after another."""
+        """Returns the cell's figure. If `queued`, kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -309,7 +310,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """None for a transfer that others slow, since hardware may divide a link in any way."""
+        """Returns the rate of each transfer. It is None for a transfer that others slow, because
+        hardware may divide a shared link in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)

@@ -220,7 +220,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The bytes on a link per byte of payload: `cost` in its direction, `back` in the other."""
+    """The bytes on a link per byte of payload: `cost` in its direction, `back` in the opposite."""
 
     cost: float
     back: float
@@ -232,7 +232,7 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """Raises Unknown if no link is active, or if their rate is unknown."""
+    """Raises Unknown if no link of the bundle is active, or if the links' rate is unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:

@@ -23,7 +23,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """Each link's load: the sum of its transfers' rates alone, divided by the link's rate."""
+    """Each link's load: the sum of the rates its transfers have alone, over the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

@@ -32,7 +32,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the cell's figure with all links at best; None unless above `expected`."""
+        """Returns the cell's figure with all links at best, or None if not above `expected`."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:

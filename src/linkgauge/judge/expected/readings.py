@@ -1,6 +1,6 @@
 """Corrects the speeds of links that were read while idle, and so may be too low. A link that
-carried more than its read speed allows was faster. The read speed is confirmed if the link carried
-about as much, while all other links on the path can carry more."""
+carried more than its read speed allows must have been faster. The read speed is confirmed if the
+link carried about as much, while all other links on the path can carry more."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
 
 
 def as_one(run: Run) -> Run:
-    """Removes the ranks if all are on one machine and each has its own device."""
+    """Removes a run's ranks if all are on one machine and each has its own device."""
     machine = run.machine.alone
     return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
 

@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns a plan with other pairs of devices each minute, so that repeated checks cover all;
-    simulated machines keep theirs. Raises InputError if a named backend or device is absent."""
+    """Returns a plan with other pairs of devices each minute (always the same if simulated), so
+    that repeated checks cover all. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -140,7 +140,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """`missing` are cells without a result; `doing` is the step cut off, with its seconds."""
+    """`missing` are cells without a result; `doing` is a step that was cut off, with seconds."""
 
     seconds: float
     run: Run | None = None

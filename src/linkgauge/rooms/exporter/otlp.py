@@ -1,6 +1,5 @@
-"""Sends the exporter's metrics by OTLP, named by OpenTelemetry's conventions for hardware where
-these define a name (`hw.temperature`), else like `linkgauge.cell_bandwidth`; with units
-(`By/s`)."""
+"""Sends the exporter's metrics by OTLP with units (`By/s`). Their names follow OpenTelemetry's
+conventions for hardware (`hw.temperature`), else they are like `linkgauge.cell_bandwidth`."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A conventional name. `more` turns labels into attributes, which replace those in
-    `instead`."""
+    """A conventional name. `more` turns labels into attributes; labels in `instead` are left
+    out."""
 
     name: str
     unit: str

@@ -198,7 +198,7 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Lists old runs, and removes them from the history if --yes. The folders of runs stay."""
+    """Removes old runs from the history if --yes, else lists them. The folders of runs stay."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 

@@ -33,8 +33,7 @@ class PackedRun(NamedTuple):
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
     """Packs a run's folder; equal folders give equal archives. Files that an interrupted run lacks
-    are made from its journal. Raises InputError for other folders, MissingPackage without
-    Zstandard."""
+    are made from its journal. Raises InputError for other folders, MissingPackage without zstd."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)

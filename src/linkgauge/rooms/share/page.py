@@ -158,7 +158,7 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """Formats a finding. If it is too long, less important parts are left out, then cut."""
+    """Formats a finding. If it is too long, leaves parts out, then cuts the longest part."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")

@@ -12,7 +12,7 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A cell's change of level: `ratio` is last to first, `at` is the first change in seconds."""
+    """`ratio` is the last level divided by the first; `at` is the first change in seconds."""
 
     cell: CellCourse
     ratio: float

@@ -202,7 +202,7 @@ def gigabits(rate: float) -> str:
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Returns which rate is below its minimum in bytes/s (0: no minimum), or None."""
+    """Returns a text on a rate below its minimum (bytes/s; 0: no minimum), or None."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -214,7 +214,7 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """`by` is the kind of engine with `streams` on the device; `threads` are the host's."""
+    """The device uses `streams` of an engine of the kind `by`; the host uses `threads`."""
 
     by: str = "sm"
     streams: int = 32

@@ -64,7 +64,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Combines values, first values first. Raises InputError for one setting or too many."""
+    """Returns all combinations of values; the first one has all first values. Raises InputError if
+    there is only one combination, or if there are too many."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:

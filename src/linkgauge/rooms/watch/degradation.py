@@ -1,5 +1,5 @@
 """Finds cells that got worse, or that are worse than expected. Two slow measurements in a row make
-a cell degraded, and two good ones end this. Wrong bytes, errors and timeouts do so at once."""
+a cell degraded, and two good ones end this. Wrong bytes, errors and timeouts degrade it at once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """Returns an event if the cell's state changed. `now` is in seconds, `time` is a date."""
+        """Returns an event if the cell changed. `now` is in seconds, `time` is date and time."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)

@@ -75,7 +75,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     cell: The cell.
     bytes: The number of bytes to which its figure refers; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
-    `expected`, wrong bytes (`fail`), an error, or no answer.
+      `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.
     simulated: Whether the machine is simulated.
     figure: The cell's figure; null if there is none.
@@ -83,7 +83,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     earlier: The number of earlier probes and runs with the usual figure.
     expected: The figure that the hardware should reach; null if unknown.
     share: The figure's share of what the hardware should reach when nothing is degraded; null if
-    the cell is not judged.
+      the cell is not judged.
     verdict: The verdict on the figure, by what the hardware should reach.
     reason: The reason why the cell did not pass; null if it passed."""
 
@@ -132,7 +132,7 @@ class MeasuredAgain(_WatchEvent, frozen=True, kw_only=True, tag="idle"):
 
 
 class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
-    """A probe could not be carried out, or could not be kept; the watch continues.
+    """A probe failed, or the history cannot be used; the watch continues.
 
     reason: The error."""
 

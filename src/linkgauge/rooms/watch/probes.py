@@ -73,7 +73,7 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request for a probe every `every` seconds, for `seconds` or for `probes`, else without end.
+    """A request for a probe every `every` seconds, for `seconds` or `probes`, else without end.
     `budget` is the share of time in which devices may be busy. Changes below `least` are
     ignored."""
 
@@ -157,7 +157,8 @@ class Watch:
         return len(chosen)
 
     def _next(self) -> tuple[RunRequest, dict[str, str]]:
-        """Returns the request and busy devices. Simulated faults begin after some cells."""
+        """Returns the next request, and why devices are busy. A simulated request holds the number
+        of cells measured so far, which decides when faults begin."""
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
             simulation = replace(simulation, passed=simulation.passed + self._cells)
@@ -228,7 +229,7 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """The code is 3 if a cell is not measurable, 1 for a loss or failure, 4 for no cells."""
+        """Its code is 3 if a cell cannot be measured, 1 for a loss or failure, 4 without cells."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))
