@@ -202,7 +202,7 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Calls a collective low instead of perhaps low, if copies between two of its devices are low,
     behind their peers, or slower than on healthy machines: then links are the reason, not the
-    algorithm. Calls copies that are slower than on healthy machines low, too."""
+    algorithm. Copies that are slower than on healthy machines become low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]

@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The benchmark of a kind in which nodes differ most; figures are each node's worst cell."""
+    """The benchmark of a kind of cells in which nodes differ most, by each node's worst cell."""
 
     kind: Kind
     benchmark: str
@@ -78,7 +78,7 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 class Node(NodeRun, frozen=True):
-    """`figures` follow the columns. `missing` counts those that most nodes have but this lacks."""
+    """`figures` are in column order. `missing` counts those that most nodes have but this lacks."""
 
     figures: tuple[float | None, ...] = ()
     missing: int = 0

@@ -129,7 +129,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Reports threads that share cores: copies are slower, or near cores stay idle."""
+    """Reports that copies with all hardware threads are slower than with one per core, or that this
+    process may only use threads of few cores although more cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return

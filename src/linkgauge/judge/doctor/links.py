@@ -36,7 +36,6 @@ _CLEAR = 0.97
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a device that is gone from the bus: all of its registers read as ones."""
     named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
@@ -219,7 +218,6 @@ def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
 
 
 def _capacity(link: PciLink) -> float | None:
-    """Returns the sum of the highest speeds of all lanes in GT/s."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
@@ -313,8 +311,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reached(evidence: Evidence, link: Part) -> float | None:
-    """Returns the highest share of its peers' median that a cell over `link` reaches, or None if a
-    cell over this link is not clearly slower than its peers."""
+    """Returns a link's highest share of its peers' figures; None if not all are clearly lower."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     shares = [

@@ -112,8 +112,9 @@ def table() -> dict[Kind, Bounds]:
 def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
-    """Returns the bounds of a kind. With fewer than two sources, it has the lowest bounds of its
-    algorithm (for as many devices if known): one source may show only its own machine."""
+    """Returns the bounds for a kind of collective. A kind with fewer than two sources gets the
+    lowest bounds of its algorithm (for as many devices, if known), because a single source may
+    describe only its own machine."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:

@@ -32,7 +32,7 @@ class Use(msgspec.Struct, frozen=True):
     """A transfer's use of a `link` or memory with a `rate` in bytes/s after line coding. A byte of
     payload takes at least `least` bytes (0 for requests, and where there is no theoretical bound),
     and `cost` bytes with all overhead. `direction` is "up" or "down" (away from the host) on a PCIe
-    link, "out" or "in" on an interface. Requests go the other way and are no `payload`."""
+    link, "out" or "in" on an interface. `payload` is false for requests, which go the other way."""
 
     link: str
     rate: float

@@ -140,7 +140,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """`missing` are cells without a result; `doing` is a step that was cut off, with seconds."""
+    """A brief run. `missing` are planned cells without a result. `doing` is the step that was cut
+    off, and the seconds that it had taken."""
 
     seconds: float
     run: Run | None = None

@@ -82,7 +82,8 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """Checks the node. `began` is a monotonic time; `say` prints messages. Raises InputError."""
+    """Checks this node. `began` is the monotonic time of the start. `say` prints messages, and
+    `now` gets the current step. Raises InputError for invalid options."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True

@@ -109,7 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns standard deviations by kind of path; recorded runs give the one between runs."""
+    """Returns standard deviations by kind of path. The deviation between runs is that of recorded
+    machines, because a single run does not show it."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

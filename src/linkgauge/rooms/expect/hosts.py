@@ -26,7 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """Returns the bound of several hosts from `own` of one; None without a known algorithm."""
+    """Returns the bound of several hosts, from `own` of one host; None for unknown algorithms."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")

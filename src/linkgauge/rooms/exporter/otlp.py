@@ -25,8 +25,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A conventional name. `more` turns labels into attributes; labels in `instead` are left
-    out."""
+    """A conventional name. `more` turns labels into attributes; labels `instead` are left out."""
 
     name: str
     unit: str

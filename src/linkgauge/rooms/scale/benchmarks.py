@@ -34,8 +34,7 @@ def over_counts(
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
     """Plans a collective over the numbers of devices in `asked`, by default 1, 2, 4 … and all of
-    the first set with collectives. Raises InputError for too few devices, or devices without
-    nodes."""
+    the first set with collectives. Raises InputError for too few devices or unknown nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:

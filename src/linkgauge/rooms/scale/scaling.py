@@ -67,7 +67,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of the first N devices; N is the least that is low, or an unexplained knee."""
+    """Returns the pairs of the first N devices. N is the smallest number that is low, or the knee
+    if its cause is unknown."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)

@@ -1,5 +1,5 @@
-"""Graphcore's gc-hosttraffictest, by its manual page. Tiles correspond to the device's streams, the
-payload to a kernel's access. `-r`, `--suppress-failure-reset`, `--dump-tile-overview` do
+"""Graphcore's gc-hosttraffictest, by its manual page. Tiles correspond to the device's streams,
+payload to a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` do
 nothing."""
 
 from __future__ import annotations

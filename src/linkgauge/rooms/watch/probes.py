@@ -73,7 +73,7 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request for a probe every `every` seconds, for `seconds` or `probes`, else without end.
+    """A watch with a probe every `every` seconds, for `seconds` or `probes`, else without end.
     `budget` is the share of time in which devices may be busy. Changes below `least` are
     ignored."""
 
