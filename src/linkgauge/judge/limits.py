@@ -94,7 +94,7 @@ def _entry(where: str, fields: dict[str, str]) -> Limit:
 
 
 def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLimit:
-    """Reads `≥ 50 GB/s`. Raises NotationError, which points at the mistake."""
+    """Reads a limit such as `≥ 50 GB/s`. Raises NotationError, which points at the mistake."""
     parser = _LimitParser(text, where)
     parser.units = units
     return parser.bound()

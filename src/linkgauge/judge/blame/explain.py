@@ -190,7 +190,7 @@ def _falls(rows: Sequence[Row]) -> bool:
 
 
 def _onset(touching: Sequence[Row]) -> int:
-    """Finds where losses change most by cumulative sums (E. Page, Biometrika 41, 1954)."""
+    """Finds by cumulative sums where losses change most (E. Page, Biometrika 41, 1954)."""
     count, later, found = len(touching), 0.0, (0.0, 0)
     mean = statistics.fmean(row.lost for row in touching)
     for before in range(count - 1, 0, -1):

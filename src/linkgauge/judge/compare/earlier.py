@@ -142,7 +142,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """`sides` are the numbers of latest earlier runs to group with the run, tried in turn."""
+    """Compares a run with earlier runs. For each number in `sides`, as many of the latest earlier
+    runs are tried as part of the run's side."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:

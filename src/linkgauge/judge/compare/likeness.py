@@ -59,7 +59,7 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance between runs by the range, or None without a known coverage."""
+        """Returns the variance between runs that the interval implies; None without `coverage`."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None

@@ -89,7 +89,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """Reports other processes. A process that only has the device open slows nothing."""
+    """Reports other processes on a device, as a note if they only have the device open."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():

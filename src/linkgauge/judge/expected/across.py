@@ -42,7 +42,8 @@ class Carried(NamedTuple):
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Sums the active ports of the most frequent rate; the ports of a card share its slot."""
+    """Returns the total rate of a host's active ports that have the most frequent rate. The ports
+    of a card are limited by its PCIe slot."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None

@@ -29,7 +29,7 @@ Labels = Mapping[str, str]
 
 
 class Families:
-    """Families of metrics. Samples without a value are left out, because missing is not 0."""
+    """Families of metrics. A sample without a value is left out: a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")

@@ -25,7 +25,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A conventional name. `more` turns labels into attributes; labels `instead` are left out."""
+    """A named metric. `more` turns labels into attributes; those in `instead` are left out."""
 
     name: str
     unit: str

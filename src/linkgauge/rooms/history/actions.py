@@ -128,7 +128,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Accepts the named run, or the latest. Raises InputError unless one complete run fits."""
+    """Accepts the named run, or the latest. Raises InputError unless exactly one run fits."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])

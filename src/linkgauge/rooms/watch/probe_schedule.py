@@ -83,7 +83,7 @@ the estimate at once."""
 
 class ProbeSchedule:
     """Cells take turns. A probe may keep devices busy for the share `budget` of `every` seconds;
-    time that it saves or exceeds counts for later probes."""
+    unused or exceeded time counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan

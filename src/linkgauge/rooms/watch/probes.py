@@ -74,7 +74,7 @@ class WallClock:
 
 class Asked(msgspec.Struct, frozen=True):
     """A watch with a probe every `every` seconds, for `seconds` or `probes`, else without end.
-    `budget` is the share of time in which devices may be busy. Changes below `least` are
+    `budget` limits the share of time in which devices are busy. Changes below `least` are
     ignored."""
 
     request: RunRequest
