@@ -49,7 +49,8 @@ as in others."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`names` are regular expressions for whole names; `origin` is the source of `counts`."""
+    """What counters mean. `names` are regular expressions for whole names; `origin` is the source
+    of the text `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]

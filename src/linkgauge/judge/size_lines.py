@@ -42,5 +42,6 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether a staging buffer is used: then more bytes do not mean more time."""
+    """Whether a staging buffer is used, so that a sample's duration does not depend on its
+    bytes."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)

@@ -211,7 +211,7 @@ def waive_cells(run: Run) -> Run:
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
-    """Waives the low cells with these names, on which waived findings rest."""
+    """Waives the low cells with these names, because waived findings are based on them."""
 
     def waived(result: Result, cell: CellResult) -> CellResult:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names

@@ -39,7 +39,8 @@ Suspects = tuple[Suspect, ...]
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """`levels` holds each suspect's loss as a logarithm; if it drifts, the loss for each cell."""
+    """How well suspects explain the losses. `levels` holds each suspect's loss as a logarithm; if a
+    suspect drifts, its loss for each cell."""
 
     unexplained: float
     cost: float

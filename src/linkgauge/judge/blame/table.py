@@ -73,8 +73,9 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """If one of several transfers is slow, the others get more, but the mean does not rise. So each
-    cell gets the mean, with the parts that all cells use and the parts of cells below the mean."""
+    """Returns each cell with the mean figure, the parts that all cells use, and the parts of cells
+    below the mean: if one of several transfers is slow, others get more, but the mean does not
+    rise."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []

@@ -48,7 +48,8 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """`gravity` is the severity in the log line. Only errors of NVLink 5 (144 to 150) have one."""
+    """Returns how severe an Xid is. `gravity` is the severity in the log line, which only errors of
+    NVLink 5 (144 to 150) have."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"

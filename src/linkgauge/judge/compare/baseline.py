@@ -96,7 +96,7 @@ def _outliers(logs: Logs) -> Iterator[int]:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """Returns None if the file is no baseline. Raises InputError for a damaged baseline."""
+    """Reads a baseline. Returns None for another file. Raises InputError for a damaged baseline."""
     if not path.is_file() or path.suffix != ".json":
         return None
     try:

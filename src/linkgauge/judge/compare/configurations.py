@@ -26,8 +26,8 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """`found` compares the configurations, the baseline first. `aspects` holds the compared cell of
-    each aspect, such as bandwidth to the device. `facts` are differences of the machines."""
+    """Compared configurations, the baseline first (`found`). `aspects` holds the cell of each
+    aspect, such as bandwidth to the device. `facts` are differences of the machines."""
 
     accelerator: str
     found: RunComparison

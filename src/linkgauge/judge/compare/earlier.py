@@ -64,8 +64,9 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 
 class Since(msgspec.Struct, frozen=True):
-    """`largest` is the largest group of changed cells, and `more` counts the cells of other groups.
-    `facts` are changes in the machine. `earlier` is for judging parts; null for too few runs."""
+    """What changed since earlier runs. `largest` is the largest group of changed cells, and `more`
+    the number of cells in other groups. `facts` are changes in the machine. `earlier` serves to
+    judge parts; it is null for too few runs."""
 
     runs: int
     cells: int

@@ -78,7 +78,8 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 class Node(NodeRun, frozen=True):
-    """`figures` are in column order. `missing` counts those that most nodes have but this lacks."""
+    """A node of a fleet. `figures` are in column order. `missing` counts the figures that most
+    nodes have but this node lacks."""
 
     figures: tuple[float | None, ...] = ()
     missing: int = 0

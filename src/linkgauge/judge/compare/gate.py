@@ -119,8 +119,9 @@ def hold(
     findings: tuple[Any, ...] = (),
     waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
-    """If `force`, cells are judged although the load differed. If `allow_noisy`, runs pass although
-    large losses may go unnoticed. `again` is how many cells were measured again, and how often."""
+    """Returns the gate's verdict on runs. If `force`, cells are judged although the load differed.
+    If `allow_noisy`, runs pass although large losses may go unnoticed. `again` is how many cells
+    were measured again, and how often."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}

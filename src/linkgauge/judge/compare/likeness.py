@@ -41,11 +41,11 @@ _NEAR = 8
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """`figure` is a cell's median, null if it is not positive. Another run's figure falls into the
-    interval with the probability `coverage`; without `coverage`, the interval says nothing about
-    other runs. `host` is the part of the host on which the figure depends. `path` is null in the
-    history and in older files, `bytes` in older files and for work without memory. `tried` is false
-    if the run ended before the cell's turn."""
+    """A cell's figure in a run. `figure` is the median, null if it is not positive. Another run's
+    figure falls into the interval with the probability `coverage`; without `coverage`, the interval
+    says nothing about other runs. `host` is the part of the host on which the figure depends.
+    `path` is null in the history and in older files, `bytes` in older files and for work without
+    memory. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -101,8 +101,9 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """If `again`, the run only measured cells that another run left unclear. `busy` holds the ids
-    of other processes by accelerator. If `anew`, its ranges differ from those in its file."""
+    """The figures of a run. If `again`, the run only measured cells that another run left unclear.
+    `busy` holds the ids of other processes by accelerator. If `anew`, the ranges differ from those
+    in the run's file."""
 
     id: str
     label: str

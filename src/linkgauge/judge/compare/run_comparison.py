@@ -131,8 +131,7 @@ class SideName(msgspec.Struct, frozen=True):
     """A side of a comparison.
 
     name: The side's name.
-    runs: The ids of its runs.
-    """
+    runs: The ids of its runs."""
 
     name: str
     runs: tuple[str, ...]

@@ -28,7 +28,8 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """`history` holds other runs of the first side's machine, to show how much runs vary."""
+    """The sides of a comparison. `history` holds other runs of the first side's machine, which show
+    how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]

@@ -69,7 +69,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """Transfers of one `kind` are equally fast if they share no link or memory in `names`."""
+    """A transfer's path. Transfers of the same `kind` are equally fast if they share no link or
+    memory in `names`."""
 
     path: ExpectedPath
     kind: int

@@ -232,7 +232,7 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """Raises Unknown if no link of the bundle is active, or if the links' rate is unknown."""
+    """Returns a path over fabric links. Raises Unknown if no link is active or has a known rate."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:

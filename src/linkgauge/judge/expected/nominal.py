@@ -97,7 +97,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """If all active links lead to one place, the inactive links are assumed to do so, too."""
+    """Makes inactive links active. They lead where active links lead, if this is one place."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

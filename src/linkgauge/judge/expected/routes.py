@@ -45,7 +45,8 @@ class Paths:
         self._fabric = cache(fabric_path)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """`alone`: no other device or node takes part. Raises Unknown if the path is unknown."""
+        """Returns the path of a transfer. `alone` means that no other device or node takes part.
+        Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:

@@ -62,8 +62,7 @@ def check(asked: CheckOptions) -> int:
 
     Examples:
         linkgauge check --under 60s
-        linkgauge check --machine dgx-h200-8 --devices 8 --json
-    """
+        linkgauge check --machine dgx-h200-8 --devices 8 --json"""
     began, form = time.monotonic(), asked.form
     with ending(began + time_of(asked), form):
         result = checked(asked, began)

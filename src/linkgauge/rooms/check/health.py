@@ -43,7 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` are cells worse than in the baseline; `devices` counts those found and expected."""
+    """A node's health. `lost` are the cells that are worse than in the baseline. `devices` holds
+    two counts: found and expected."""
 
     reason: Reason
     bounded: Bounded

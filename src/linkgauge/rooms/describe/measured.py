@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 def measured(run: Run, structure: Tree) -> Measured:
-    """Describes a run's machine of known `structure`. Raises InputError without figures."""
+    """Describes a machine by its structure and a run. Raises InputError without figures."""
     figures = figures_of(run)
     if not figures:
         raise InputError("the run has no figures: nothing describes the machine's rates")

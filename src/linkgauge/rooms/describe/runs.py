@@ -28,7 +28,8 @@ def given(text: str) -> tuple[str, str] | None:
 
 
 def described_by(path: Path) -> Measured:
-    """Raises InputError for a run that is simulated, has several processes or has no figures."""
+    """Describes the machine of a run. Raises InputError for a run that is simulated, has several
+    processes or has no figures."""
     run = read_run(path)
     if run.settings.simulation is not None:
         raise InputError("the run is of a simulated machine, which has a description already")

@@ -29,7 +29,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """`value` is None if too old; `age` is in seconds. `stale`: a later reading failed or hangs."""
+    """A reading. `value` is None if it is too old, and `age` is in seconds. If `stale`, a later
+    reading failed or hangs."""
 
     value: T | None
     age: float | None
@@ -42,7 +43,7 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` at most once in `period` seconds, in its own thread, which alone may hang."""
+    """Calls `read` at most once in `period` seconds, in its own thread in case that it hangs."""
 
     def __init__(
         self,

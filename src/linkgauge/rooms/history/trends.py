@@ -164,8 +164,7 @@ class HistoryDocument(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEM
     """The runs of a history.
 
     schema: The kind of document, and its version.
-    runs: The runs, the oldest first.
-    """
+    runs: The runs, the oldest first."""
 
     runs: tuple[PastRun, ...]
 

@@ -65,8 +65,7 @@ def scale(asked: ScaleOptions) -> int:
     Examples:
         linkgauge scale all_reduce
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
-        linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
-    """
+        linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64"""
     from linkgauge.report.keeping import Display
 
     from .carrying_out import carry_out

@@ -12,7 +12,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """`ratio` is the last level divided by the first; `at` is the first change in seconds."""
+    """A lasting change of a cell. `ratio` is the last level divided by the first; `at` is the time
+    of the first change in seconds."""
 
     cell: CellCourse
     ratio: float

@@ -95,7 +95,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """`size` and `payload` are in bytes. Raises InputError for values that no device supports."""
+    """Returns the pieces of a device's work. `size` and `payload` are in bytes. Raises InputError
+    for values that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:

@@ -108,7 +108,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """If tiles take part, the number of transfers is fixed, otherwise the duration."""
+    """Returns settings. If tiles take part, the number of transfers is fixed, else the duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)

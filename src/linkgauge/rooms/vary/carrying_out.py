@@ -144,7 +144,7 @@ def carry_out(asked: RoundsRequest, form: Format) -> int:
 
 
 def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
-    """Raises the exception that ended the rounds if no run was measured before."""
+    """Measures and compares settings. Raises what ended the rounds if no run was measured."""
     started, taken = now(), list[RoundRun]()
     end: BaseException | None = None
     try:

@@ -117,8 +117,7 @@ def vary(asked: VaryOptions) -> int:
     Examples:
         linkgauge vary --experiment list
         linkgauge vary --experiment engine
-        linkgauge vary --prefix host_to_ --engine ce --engine sm
-    """
+        linkgauge vary --prefix host_to_ --engine ce --engine sm"""
     if asked.experiment is not None:
         return carry_out_named(asked)
 

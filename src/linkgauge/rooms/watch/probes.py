@@ -229,7 +229,8 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """Its code is 3 if a cell cannot be measured, 1 for a loss or failure, 4 without cells."""
+        """Returns the outcome. Its code is 3 if a cell cannot be measured, 1 for a loss or failure,
+        4 if no cell was measured."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))
