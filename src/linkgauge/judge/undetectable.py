@@ -81,7 +81,7 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the loss from which a cell alone is slow (1: no loss shows). `top` is the fastest of
+    """Returns the smallest loss that a cell alone shows (1: it shows none). `top` is the fastest of
     its peers that do not use the part; `past` has earlier runs that may show a loss."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected

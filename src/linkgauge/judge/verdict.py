@@ -344,7 +344,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """A low cell at the largest size of a curve that still rises is only perhaps low."""
+    """Makes a low cell perhaps low at the largest size of a curve that still rises."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]

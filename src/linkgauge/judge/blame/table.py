@@ -73,9 +73,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns each cell with the mean figure, the parts that all cells use, and the parts of cells
-    below the mean: if one of several transfers is slow, others get more, but the mean does not
-    rise."""
+    """Returns each cell with the mean figure, the parts that all cells use and those of cells below
+    the mean: if one of several transfers is slow, others get more, but the mean does not rise."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
@@ -140,7 +139,7 @@ def kinds_of(case: Case) -> frozenset[Kind]:
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Returns scatters, at least the noisiest part's, because few samples may agree by chance."""
+    """Returns each cell's scatter, which is at least that of its noisiest part."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     by_part = grouped(
         ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched

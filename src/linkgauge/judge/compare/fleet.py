@@ -257,7 +257,7 @@ def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _M
 def _tested(
     of: tuple[Kind, Statistic], means: _Means, pools: int
 ) -> Iterable[tuple[int, Distance]]:
-    """Yields each distance with its p. Distances below `PERHAPS` are not odd but count as usual."""
+    """Yields each node's distances. Distances below `PERHAPS` are never odd and count as usual."""
     ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
     tail = _Tail([abs(off) for _, off in ordered])
     small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)

@@ -14,7 +14,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports backends that do not answer, if no other backend reaches one of the accelerators."""
+    """Reports backends that do not answer, if some accelerator is reached by no other backend."""
     machine = evidence.machine
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):

@@ -205,7 +205,7 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Reports links that only collectives crossed: how a collective uses links is unknown."""
+    """Reports links that only collectives crossed, so that a slow one need not show."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

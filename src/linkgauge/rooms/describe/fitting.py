@@ -112,7 +112,8 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """An unmeasured access has the other one's efficiency; an unmeasured reverse cost is 0."""
+        """Returns efficiencies and reverse costs. An unmeasured access has the other's
+        efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate

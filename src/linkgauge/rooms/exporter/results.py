@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """Selects runs that match each value (None: any) and that contain all `benchmarks`."""
+    """Selects runs by `host`, `simulated` and `label` (None: any) that have all `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None

@@ -30,7 +30,7 @@ length."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """Returns a collective's scaling, without numbers of devices that have no figures."""
+    """Returns a collective's scaling. Numbers of devices without figures are left out."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -121,7 +121,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Whether a number of devices is low or, without a verdict, slower than expected of rings."""
+    """Whether a count is low or, without a verdict, below what rings of devices should reach."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
