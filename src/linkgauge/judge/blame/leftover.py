@@ -51,7 +51,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    """Yields parts with enough cells that have peers: cells over other parts of the same kind."""
+    """Yields comparisons of parts that have enough cells and peers (cells over similar parts)."""
     classes = grouped((row.peers, row) for row in rows)
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
     whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}

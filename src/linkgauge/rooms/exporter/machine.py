@@ -43,7 +43,7 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` at most once in `period` seconds, in its own thread in case that it hangs."""
+    """Calls `read` at most once in `period` seconds, in its own thread, because it may hang."""
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
-"""Graphcore's gc-hosttraffictest, by its manual page. Tiles correspond to the device's streams,
-payload to a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` do
-nothing."""
+"""Graphcore's gc-hosttraffictest, by its manual page. Tiles stand for device streams, the payload
+for a kernel's access. `-r`, `--suppress-failure-reset`, `--dump-tile-overview` do nothing."""
 
 from __future__ import annotations
 
