@@ -42,6 +42,5 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether a staging buffer is used, so that a sample's duration does not depend on its
-    bytes."""
+    """Whether a staging buffer is used, so that a sample's time does not depend on its bytes."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)

@@ -69,8 +69,7 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> dict[Part, Blame]:
-    """Groups parts that the same cells use: parts with errors (`seen`), then devices, then
-    links."""
+    """Groups parts that the same cells use: parts with errors (`seen`), devices, then links."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))

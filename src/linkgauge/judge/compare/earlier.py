@@ -34,7 +34,8 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns the `most` latest comparable runs up to `first`; later ones may have the change."""
+    """Returns the `most` latest comparable runs that are not later than `first`, because later runs
+    may already have the change that is looked for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}

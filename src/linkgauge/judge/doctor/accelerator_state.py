@@ -223,7 +223,8 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a limit below the board's default or, if unknown, below others of the model."""
+    """Reports a power limit below the board's default or, if the default is unknown, below the
+    limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)

@@ -42,7 +42,8 @@ def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
 
 
 def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple[str, ...]]:
-    """Returns a device's nearest adapters and their distance; unknown in a virtual machine."""
+    """Returns how near the nearest adapters of a device are, and their names. In a virtual machine,
+    this is unknown, because its PCI bridges are emulated."""
     if machine.is_virtual:
         return None, ()
     found = grouped(

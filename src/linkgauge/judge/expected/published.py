@@ -14,7 +14,8 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A range in seconds or bytes/s. `like` names another family that was measured instead."""
+    """A published range in seconds or bytes/s. `where` names the cores between which it was
+    measured, `like` another processor family that was measured instead."""
 
     family: str
     kind: Kind

@@ -112,8 +112,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """Returns efficiencies and reverse costs. An unmeasured access has the other's
-        efficiency."""
+        """Returns efficiency and reverse cost. An unmeasured access has the other's efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate

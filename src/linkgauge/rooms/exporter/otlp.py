@@ -25,7 +25,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A named metric. `more` turns labels into attributes; those in `instead` are left out."""
+    """A named metric. `more` turns labels into attributes; labels in `instead` are dropped."""
 
     name: str
     unit: str

@@ -88,7 +88,7 @@ class MetricsPage:
         return self._of_results
 
     def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
-        """Waits at most `deadline` seconds in all; late readings keep their last values."""
+        """Returns the page. Waits at most `deadline` seconds; late readings keep last values."""
         written, live, last = self._parts(deadline)
         own = last.text(is_open=form.is_open)
         own += END if form.is_open else b""

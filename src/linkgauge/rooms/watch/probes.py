@@ -74,8 +74,7 @@ class WallClock:
 
 class Asked(msgspec.Struct, frozen=True):
     """A watch with a probe every `every` seconds, for `seconds` or `probes`, else without end.
-    `budget` limits the share of time in which devices are busy. Changes below `least` are
-    ignored."""
+    `budget` limits the share of time of busy devices. Changes below `least` are ignored."""
 
     request: RunRequest
     every: float
