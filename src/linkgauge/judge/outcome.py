@@ -163,7 +163,7 @@ def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
     """Returns pairs of devices that send each other data in a low collective, and that the run has
-    not measured alone: such measurements may show the slow link."""
+    not measured: alone, such pairs may show the slow link."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):
