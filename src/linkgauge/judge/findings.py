@@ -28,9 +28,9 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """`about` is a part, or the name of something that is none. The finding rests on `cells`, and
-    on `lines` of the kernel's log. `explained_by` names other findings. `value` is in the unit of
-    the catalogue of checks."""
+    """What a check found. `about` is a part, or the name of something else. `cells` and `lines` of
+    the kernel's log are its evidence, and `explained_by` names the findings that explain it.
+    `value` is in the unit that the catalogue of checks gives."""
 
     check: str
     severity: Severity
@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def about_names(self) -> tuple[str, ...]:
-        """The names by which people know the part: its own, and those of what it joins."""
+        """Returns the part's own name, and the names of the ends that it joins."""
         return (self.subject, *sorted(self.ends))
 
     @property
@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def is_grave(self) -> bool:
-        """Whether something costs bandwidth or correctness, or may cost some."""
+        """Whether the finding is a failure or a warning."""
         return self.severity in ("fail", "warn")
 
     @property
@@ -68,8 +68,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """`machine` is as before the run, and `after` its inventory after the run. `tool` is the other
-    program that measured, if any. Without a run, there is only the machine."""
+    """What checks read. `machine` was read before the run, and `after` is its inventory after the
+    run. `tool` is another program that measured, if any. Without a run, only `machine` is known."""
 
     machine: Machine
     after: Inventory | None = None
@@ -85,7 +85,7 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether a figure can be low, beside other figures, earlier ones or a reference."""
+        """Whether other cells, earlier runs or a reference can show that a figure is low."""
         cells = [*self.cells()]
         references = (one.expected.achievable for one in cells if one.expected is not None)
         return len(cells) > 1 or self.earlier is not None or any(references)
@@ -96,17 +96,17 @@ ANY = 1.0
 
 
 class Undetectable(msgspec.Struct, frozen=True):
-    """Parts of one kind that may be slow without any figure that shows it.
+    """Parts of one kind that may be slow although no figure shows it.
 
     kind: The kind of part.
-    parts: The parts by name, each with the share of its rate up to which it may have lost; 1 if no
-        loss would show."""
+    parts: The parts by name, each with the largest loss that may go unnoticed, as a share of its
+      rate; 1 if any loss may."""
 
     kind: Kind
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Such as `any loss of host:0-host:1 and a loss below 10% of 3 links`."""
+        """Formats `any loss of host:0-host:1 and less than 10% of 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, name) for name, loss in self.parts.items())

@@ -1,4 +1,4 @@
-"""Defines limits that users write in limits.yml. The file is read without evaluating anything.
+"""Defines limits that users write in limits.yml. Reading the file executes no code.
 
     limits:
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
@@ -34,7 +34,7 @@ _FIELDS = ("device", "benchmark", "limit")
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """`text` is the limit as written, `where` its file and line."""
+    """A limit of a file. `text` is the limit as written, `where` names the file and the line."""
 
     device: str
     benchmark: str
@@ -44,12 +44,12 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def read_limits(path: Path) -> tuple[Limit, ...]:
-    """Raises InputError, which names the line."""
+    """Reads a file of limits. Raises InputError, which names the faulty line."""
     return tuple(_entry(*one) for one in entries_in(path, "limit", _FIELDS))
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """`name` is for messages. Raises InputError."""
+    """Reads the text of a file; `name` is for messages. Raises InputError for a faulty line."""
     return tuple(_entry(*one) for one in entries_of(text, name, "limit", _FIELDS))
 
 
@@ -93,8 +93,8 @@ Tables = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Passed cells beyond a limit fail; those without the figure that it needs get a note. The run
-    must have the expectations from `judge`."""
+    """Fails passed cells that miss a limit, and adds a note to cells without the figure that a
+    limit needs. The run must have been judged, because limits may refer to expected figures."""
     if not limits:
         return run
     from .waivers import waive_cells
@@ -105,8 +105,8 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError for a limit that fits no table, or if all are for other models. Some may
-    be, because a file may serve several machines."""
+    """Raises InputError for a limit that fits no table, or if all limits are for other models. Some
+    of them may be, because one file may serve several machines."""
     for limit in limits:
         named = [table for table in tables if fnmatchcase(table.benchmark, limit.benchmark)]
         if not named:
@@ -203,7 +203,7 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """Of a collective's bus bandwidth, a limit holds the largest size of each row."""
+    """Returns the cells under a limit: for bus bandwidths, the largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}

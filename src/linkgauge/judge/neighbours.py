@@ -1,5 +1,5 @@
 """Finds other processes that used devices: by the library's figure, by use before the run, or by
-CPU time while cells were measured. One that only has a device open slows nothing."""
+CPU time while cells were measured. A process that only has a device open slows nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """`is_quiet`: this run did not use the device yet, so others did if it was at work."""
+    """Yields other processes that used a device. If `is_quiet`, this run did not use the device
+    yet, so other processes did if the device is busy."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

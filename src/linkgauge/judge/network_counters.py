@@ -1,4 +1,4 @@
-"""Finds what rose in networks' counters during cells, and whether that explains low figures."""
+"""Finds network counters that rose during cells, and whether they explain low figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ as in others."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`names` are regular expressions for whole names; `origin` is where `counts` is written."""
+    """What counters mean. `names` are regular expressions for whole names; `origin` is the source
+    of the text `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -66,7 +67,7 @@ def meanings() -> tuple[Meaning, ...]:
 
 @cache
 def meaning_of(source: CounterSource, name: str) -> Meaning | None:
-    """Returns what a counter counts by the first row that names it; None if that is unknown."""
+    """Returns the first meaning that matches a counter's name, or None."""
     return next(
         (
             one for one in meanings()
@@ -77,8 +78,8 @@ def meaning_of(source: CounterSource, name: str) -> Meaning | None:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What rose on the machine of one rank: `events`, the largest of its `names`, among `packets`,
-    in `seconds`, for the cell's `bytes`. It is `about` a cable, an interface, or the rank."""
+    """How much a kind of counter rose on one rank's host: `events` is the largest rise of `names`,
+    among `packets` and `bytes` in `seconds`. `about` is a cable, an interface or a rank."""
 
     case: Case
     about: Part | str
@@ -96,7 +97,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def interface_of(cell: CellResult, rank: int) -> Part | None:
-    """Returns the interface of a rank that a cell uses by its number; None if it uses none."""
+    """Returns the network interface of a rank that a cell uses, or None if it uses none."""
     ends = (end for one in cell.transfers if one.engine.owner.is_nic
             for end in nic_ends(one) if end.rank == rank)  # fmt: skip
     nic = next(ends, None)
@@ -104,13 +105,13 @@ def interface_of(cell: CellResult, rank: int) -> Part | None:
 
 
 def is_low(cell: CellResult) -> bool:
-    """Whether a cell has less than is expected or than its peers have, or no figure."""
+    """Whether a cell is below its peers or its expected figure, or ended in an error or timeout."""
     is_below = cell.peers is not None and (cell.share(cell.peers) or 1.0) < 1
     return is_below or cell.verdict in ("low", "perhaps low") or cell.status in ("error", "timeout")
 
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
-    """Packets that came twice count only as far as nobody sent them again."""
+    """Yields counters that rose. Duplicate packets count only if nobody sent them again."""
     cables = {
         one.name: Part.link(one.device, one.leads_to)
         for one in evidence.machine.known.adapters
@@ -137,7 +138,7 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
 
 
 def _had(rank: int, rises: Iterable[CounterRise]) -> int:
-    """Returns how many segments a rank sent again although they were not lost."""
+    """Returns how many segments a rank sent again although the receiver already had them."""
     own = [one.rose for one in rises if one.rank == rank]
     others = [one.rose for one in rises if one.rank != rank]
     segments, reports, *late = (
@@ -148,7 +149,7 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
-    """Leaves out `had` segments that were sent for nothing."""
+    """Groups rises by kind, without the `had` segments that were sent again in vain."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
@@ -180,7 +181,7 @@ def network_errors(evidence: Evidence) -> frozenset[Part]:
 
 
 def explains(found: list[Counted], evidence: Evidence) -> bool:
-    """Whether some cells are low, and it rose there more often for each byte than in others."""
+    """Whether cells are low and the counters rose more often per byte there than elsewhere."""
     low = [one for one in found if one.is_low]
     if not low:
         return False

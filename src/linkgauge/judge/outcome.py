@@ -1,4 +1,4 @@
-"""Computes the one outcome of a judged run that every command reports."""
+"""Computes the outcome of a judged run. Every command reports the same outcome."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _BROKEN = (1, 3)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`findings` are to be reported, `found` are all. `low`: a cell is, and no process explains it.
-    Without `verdict`, the code is of statuses alone. `unjudged` says why nothing is judged.
-    `broken`: a cell failed. `judged`: a cell has a verdict. `undetectable` losses show in no
-    figure. `waived` has accepted findings, and notes on waivers that cover nothing."""
+    """The outcome of a run: `found` holds all findings, `findings` those to report. If `low`, a
+    cell is low and no other process explains it. Without `verdict`, `code` depends on statuses
+    only. `unjudged` says why nothing is judged. If `broken`, a cell failed; if `judged`, a cell has
+    a verdict. No figure shows `undetectable` losses. `waived` holds accepted findings, and notes on
+    unused waivers."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -44,14 +45,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> frozenset[str]:
-        """The names of the cells on which waived findings rest."""
+        """Returns the names of the cells on which waived findings rest."""
         return frozenset(
             cell for one in self.waived if one.severity == "waived" for cell in one.cells
         )
 
     @property
     def word(self) -> RunVerdict:
-        """A failure comes before a low cell, and that before warnings and perhaps low cells."""
+        """Returns the worst verdict: fail, then low, then warn (also for perhaps low cells)."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
@@ -69,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
-        """What every document of a command that judges says after its schema."""
+        """Returns the values that follow the schema in each document with a verdict."""
         return self.word, self.code, (*self.findings, *self.waived), self.undetectable
 
     def parts(self, *checks: str) -> list[str]:
@@ -81,9 +82,9 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """A run that passed gets the exit code 1 if a cell is low, unless a process used its devices or
-    others kept its host busy, or if a finding about a measured part is a failure. Neither counts
-    without `verdict`, or if the run cannot be judged."""
+    """Judges a run. If it passed, its exit code is 1 if a finding about a measured part is a
+    failure, or if a cell is low although no process used its devices and its host was not busy.
+    Without `verdict`, or if the run cannot be judged, only statuses count."""
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:
@@ -137,8 +138,8 @@ def _unsteady(evidence: Evidence) -> frozenset[str]:
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """Returns the cells to measure again: low, perhaps low and unsteady ones, and those that are
-    behind their peers by a single benchmark and repetition."""
+    """Returns the cells to measure again: cells that are low, perhaps low or unsteady, and cells
+    that a single benchmark and repetition show to be behind their peers."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -161,8 +162,8 @@ _MOST_PAIRS = 128
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs between which a low collective sends data, and which the run has not
-    measured: alone, they may show the slow link."""
+    """Returns pairs of devices that send each other data in a low collective, and that the run has
+    not measured: alone, such pairs may show the slow link."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):

@@ -1,4 +1,4 @@
-"""Describes PCI Express links in the form that the checks need."""
+"""Collects what is known about each PCIe link, for the checks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CLEAR = 0.97
 
 
 class PcieChain:
-    """A link with the function below and, if visible, the port above. `loaded_*` are the latest
-    readings under load, `fastest` the best. `both_*`: the maxima of both ends are known."""
+    """A PCIe link: the function below and, if visible, the port above. `loaded_*` are the latest
+    readings under load, `fastest` the highest one. `both_*`: whether both maxima are known."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """None if unknown, because an idle link may be slower."""
+        """Whether the link is below its maximum; None if unknown, as idle links may be slower."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -79,7 +79,7 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Returns the hops of each accelerator and RDMA adapter, and of each switch above."""
+    """Returns the PCIe links of accelerators and RDMA adapters, and of the switches above."""
     return tuple(_hops(evidence))
 
 
@@ -115,7 +115,7 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
-    """Returns accelerators by the notation of their memory, as read after the run if possible."""
+    """Returns accelerators by memory name (`cuda:0`), as read after the run if possible."""
     after = evidence.after.accelerators if evidence.after else ()
     return evidence.machine.accelerators | {device.memory: device for device in after}
 

@@ -1,7 +1,7 @@
 """Finds cells that are clearly slower than their peers. A part's cells are compared with those of
-at least three other parts of its kind. The margin follows from how much these differ (Student's t),
-because copies between devices agree within 0.1 %, and copies over the PCIe of a shared host do not.
-A single moment does not count: two benchmarks show a loss, or another repetition."""
+at least three other parts of its kind. The margin follows from how much these cells differ
+(Student's t): copies between devices agree within 0.1 %, copies over the PCIe of a shared host do
+not. Two benchmarks or two repetitions must show a loss, so that no brief disturbance counts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """`loss` is the missing share of the `usual` figure. `is_sure`: another benchmark of the part,
-    or another repetition of the cell, shows it, too. `at_best`: the highest repetitions were
-    compared, because the part counted errors."""
+    """A cell that is slower than its peers. `loss` is the missing share of the `usual` figure. If
+    `is_sure`, another benchmark of the part or another repetition of the cell confirms it. If
+    `at_best`, the highest repetitions were compared, because the part counted errors."""
 
     case: Case
     usual: float
@@ -73,7 +73,7 @@ def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """In a sweep, peers have the same setting. Pairs of CPUs are peers in the same two nodes."""
+    """Returns a key of peers: the same setting in a sweep, the same two nodes for CPU pairs."""
     if case.equivalent is not None:
         return case.equivalent
     ends = case.cell.transfers[0].memories
@@ -123,9 +123,9 @@ def _behind(cases: tuple[Case, ...], cpus: _Nodes, seen: frozenset[Part]) -> tup
 
 
 def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[Behind]:
-    """A part that counted errors is behind its peers if two benchmarks together show it. The errors
-    choose the part, so nothing else is tried. Other programs slow repetitions and speed none up, so
-    the highest ones show what a link carries."""
+    """Yields cells of a part that counted errors, if two benchmarks together show a loss. Only this
+    part is tested, because the errors point to it. The highest repetitions are compared, because
+    other programs may slow a repetition, but speed none up."""
     sides = [grouped((part in one.timed, one) for one in own) for own in equivalent]
     both = [(one[True], one[False]) for one in sides if len(one) > 1 and len(one[False]) >= ENOUGH]
     usual = {case: median(map(_at_best, others)) for own, others in both for case in own}
@@ -148,7 +148,7 @@ def _at_best(case: Case) -> float:
 
 
 def _noise(case: Case) -> frozenset[str]:
-    """Cells over the same kinds of parts vary in the same way."""
+    """Returns the kinds of a cell's parts, on which the variation of its figure depends."""
     return frozenset(part.kind for part in case.timed)
 
 

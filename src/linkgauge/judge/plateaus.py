@@ -1,14 +1,14 @@
 """Finds levels of a memory hierarchy: the plateaus of measured latencies over sizes. The CPU's
-description of its caches is not used: of a cache, other guests may leave only a little.
-A level is about an octave wide or more, within a few percent, and well above the level before. All
-points are assigned at once by the least sum of costs:
+description of its caches is not used, because other guests may occupy most of a cache. A level
+spans about an octave of sizes or more, varies by a few percent, and is well above the level before.
+All points are assigned at once by the least sum of costs:
 
     a point of a level      ((log latency - log level) / TOLERANCE)², at most OUTLIER
     a point between levels  BETWEEN
     a level                 LEVEL
 
-Misses of a TLB make shoulders that mostly stay below `APART`. A level on small pages that huge
-pages do not show comes from address translation, and is left out."""
+TLB misses cause small rises, which mostly stay below `APART`. A level that only small pages show,
+not huge pages, comes from address translation and is left out."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """What may precede a level that begins here, the cheapest first: cost, number, least
-        height."""
+        """Returns what may precede a level that begins at point `first`, the cheapest first: cost,
+        number of the level before, and least height."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)
@@ -102,7 +102,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
 
 def with_levels(result: Result) -> Result:
-    """Adds the levels of each curve, if the result has latencies by size."""
+    """Adds the memory levels of each curve, if the result has latencies by size."""
     if not _is_curve(result):
         return result
     rows: dict[str, list[Point]] = {}

@@ -1,4 +1,4 @@
-"""Remedies of several checks: shell commands or, after `# `, prose."""
+"""Remedies that several checks share: shell commands or, after `# `, plain text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """Returns a command that shows the lines with one of these words."""
+    """Returns a command that shows the kernel's log lines with one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 
@@ -33,7 +33,7 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """`name` is quoted for a shell."""
+    """Returns commands that restart a virtual machine. `name` is quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

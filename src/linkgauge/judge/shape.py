@@ -84,7 +84,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Figures form two levels, such as those of pairs with different numbers of links."""
+    """Reports figures on two levels, such as those of pairs with different numbers of links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -124,7 +124,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of two groups, or None. `figures` must ascend."""
+    """Returns the medians of two separate groups, or None. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -145,7 +145,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """Yields cells at three sizes or more, and the rows of a sweep."""
+    """Yields curves: cells at three sizes or more, and the rows of sweeps."""
     several = at_sizes(evidence.results, _LEAST)
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
@@ -260,8 +260,8 @@ def _range(equivalent: Sequence[_Bend]) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Where a curve stops growing: before, the slope of the logarithms is at least half of
-    proportional, and behind at most half of that."""
+    """Returns the index at which a curve stops growing, or None. In logarithms, its slope is at
+    least 0.5 before this point, and at most half as steep after it."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -278,7 +278,7 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Theil and Sen's median of slopes, which a single bad point hardly changes."""
+    """Returns Theil-Sen slopes up to each point: one bad point hardly changes such medians."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

@@ -1,4 +1,4 @@
-"""Fits the line latency + size ÷ bandwidth of each path that a run measured at several sizes."""
+"""Fits latency + size ÷ bandwidth to the times of each path measured at several sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """Yields nothing if the figure is not the time of its bytes. None is the column of sizes."""
+    """Yields a cell's column (None if columns are sizes) and its time, if bytes determine it."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -42,5 +42,5 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """A staging buffer is used as long as others run, so more bytes take no longer."""
+    """Whether a staging buffer is used, so that a sample's time does not depend on its bytes."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)

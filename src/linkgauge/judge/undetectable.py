@@ -1,6 +1,6 @@
-"""Finds for each part the loss up to which the run's figures would pass as well. A loss shows
-against the fastest peers without the part, the expectation or earlier runs, or by all cells of the
-part together."""
+"""Finds for each part the largest loss that would go unnoticed. A loss is noticed if a cell falls
+behind its fastest peers that do not use the part, its expected figure or earlier runs, or if all
+cells of the part together show it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 
 
 @lru_cache(maxsize=1)
 def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
-    """Returns what would not show of the measured parts, by their kind."""
+    """Returns the losses of measured parts that would go unnoticed, by kind of part."""
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
@@ -56,7 +56,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """A link that is filled by half may lose half before the cell is slower."""
+    """Returns how full a cell makes a link: a half full link may lose half without effect."""
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
     crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
 
@@ -71,7 +71,7 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 def _undetectable(
     rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest tried loss that does not show."""
+    """Returns the largest loss among `SIZES` that would go unnoticed."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
@@ -81,8 +81,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the loss from which a cell is slow by itself (1: none shows). `top` is the fastest of
-    its peers without the part, and `past` has earlier runs that may show a loss."""
+    """Returns the smallest loss that a cell alone shows (1: it shows none). `top` is the fastest of
+    its peers that do not use the part; `past` has earlier runs that may show a loss."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
@@ -94,8 +94,8 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
 
 
 def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that stays above this share of a reference: what the cell may have
-    lost already, or what it may still lose."""
+    """Returns the largest loss with which a cell stays above the share `bound` of `reference`: what
+    the cell may have lost already, or what it may still lose."""
     share = row.figure / reference
     present = 1 - share if share >= bound else 0.0
     return max(present, 1 - bound / share * math.exp(-2 * row.off))
@@ -117,7 +117,7 @@ def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> b
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields links and switches that no cell crosses, if one end is crossed."""
+    """Yields switches and links between switches that no cell crosses, if one end is crossed."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
@@ -130,7 +130,7 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Parts of which no loss would show have no peers, no expectation and no earlier runs."""
+    """Reports parts without peers, expected figures or earlier runs: no loss of them shows."""
     every = undetectable_of(evidence)
     parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
     if not parts:

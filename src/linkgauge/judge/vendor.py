@@ -1,4 +1,4 @@
-"""Chooses the vendors' own tools for remedies."""
+"""Chooses the vendor's own tool for a remedy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Returns the vendor's command without its comment, or what shows the links of any vendor."""
+    """Returns the vendor's command without its comment, or `lspci -vv` for other vendors."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 
@@ -54,6 +54,6 @@ def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
 
 
 def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """Nothing if the device is not NVIDIA's."""
+    """Returns an nvidia-smi command, or nothing if the device is not NVIDIA's."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

@@ -1,4 +1,4 @@
-"""Judges whether figures are as high as the hardware, and their peers, let them be."""
+"""Judges figures by what the hardware should reach, and by their peers."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """A cell that is far from its peers gets their median; one without another expectation is
-    judged by it."""
+    """Returns results with peers: a cell far from its peers gets their median. A cell without
+    another expected figure is judged by this median."""
     equivalent = classes(evidence)
     found = {case.number: cell for own in equivalent for case, cell in _against_peers(own)}
     for one in behind(evidence):
@@ -117,7 +117,7 @@ def _interval(cell: CellResult) -> tuple[float, float]:
 
 
 def with_lines(run: Run) -> Run:
-    """Adds the fitted line latency + size ÷ bandwidth of each path at several sizes."""
+    """Adds the fits of latency + size ÷ bandwidth for each path with several sizes."""
     sized = any(cell.does.of_sizes for result in run.results for cell in result.cells)
     if len(run.results) < 2 and not sized:
         return run
@@ -157,7 +157,7 @@ class Judge:
         """The verdicts from which a run was judged last, and that run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """Cells are not compared with peers yet."""
+        """Returns the judged results. Cells are not compared with their peers yet."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -200,9 +200,9 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """A collective that is perhaps low is low if copies between two of its devices are low, behind
-    their peers, or short of what healthy ones reach: then the links are the reason, not the
-    algorithm. Such copies are low, too."""
+    """Calls a collective low instead of perhaps low, if copies between two of its devices are low,
+    behind their peers, or slower than on healthy machines: then links are the reason, not the
+    algorithm. Copies that are slower than on healthy machines become low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -226,7 +226,7 @@ def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
 
 
 def judge(run: Run) -> Run:
-    """Figures get no expectation if a profiler took part, or if ranks share a device."""
+    """Judges a run. With a profiler, or if ranks share a device, figures get no expectation."""
     return Judge()(run)
 
 
@@ -292,9 +292,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """A cell is low only if its whole interval and its last repetition are; if only the median is,
-    it is perhaps low. A total is as good as the worst of its transfers that should be as fast as
-    alone. With only a theoretical figure a cell may be ok, but never low."""
+    """A cell is low only if its whole interval and its last repetition are low. If only its median
+    is low, it is perhaps low. A total gets the worst verdict of itself and of those transfers that
+    should be as fast as alone. With only a theoretical figure, a cell may be ok, never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -344,7 +344,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """What is low at the largest size of a curve that still rises is perhaps low."""
+    """Makes a low cell perhaps low at the largest size of a curve that still rises."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]
@@ -360,6 +360,6 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    """Returns bytes/s, without what starting takes."""
+    """Returns the rate in bytes/s, without the startup time."""
     moving = (cell.headline or math.inf) - START
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

@@ -1,4 +1,4 @@
-"""Waivers: what is known of machines and accepted, as users write it in waivers.yml.
+"""Waivers: known and accepted problems of machines, which users list in waivers.yml.
 
     waivers:
       - {check: link-width, part: "0000:41:*", host: "node1?", accept: ">= 8 lanes",
@@ -6,9 +6,9 @@
       - {cell: "host_to_device_memcpy_ce [0, 3]", accept: ">= 40 GB/s", owner: ops,
          reason: known slow slot, until: 2027-06-30}
 
-A check's `accept` is a value in the unit of the catalogue of checks, or `warn` or `fail`. A waived
-finding waives the low cells on which it rests, and waived cells the findings that rest on them
-alone. The day on which the run began decides whether a waiver has ended."""
+For a check, `accept` is a value in the unit that the catalogue of checks gives, or `warn` or
+`fail`. A waived finding waives its low cells. A finding all of whose cells are waived is waived,
+too. The day on which the run began decides whether a waiver has ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SPARED: tuple[Verdict, ...] = ("low", "perhaps low")
 
 
 def read_waivers(*paths: Path) -> tuple[Waiver, ...]:
-    """Raises InputError, which names the line."""
+    """Reads files of waivers. Raises InputError, which names the faulty line."""
     return tuple(
         _waiver(where, fields)
         for path in paths
@@ -97,7 +97,7 @@ def _accepts(one: Waiver, severity: str, value: float | None, unit: str) -> bool
 
 
 class Waiving:
-    """The one filter over findings and verdicts: a host's waivers on a day, and which were used."""
+    """Applies a host's waivers to findings and verdicts, and records which of them were used."""
 
     def __init__(self, waivers: Iterable[Waiver], host: str, started: str) -> None:
         self._waivers = [one for one in waivers if fnmatchcase(host, one.host)]
@@ -139,7 +139,7 @@ class Waiving:
         return self._covering(meant, key.name, "fail", figure, QUANTITY.get(unit, unit))
 
     def cell(self, result: Result, cell: CellResult) -> CellResult:
-        """Waives a low cell, or one that misses a limit."""
+        """Waives a cell that is low or misses a limit, if a waiver covers it."""
         misses = cell.status == "fail" and cell.kind == "limit"
         if not misses and not (cell.status == "pass" and cell.verdict in _SPARED):
             return cell
@@ -155,7 +155,7 @@ class Waiving:
         return self._covering_cell(key, (), parts, figure, unit) is not None
 
     def finding(self, one: Finding, waived: frozenset[str]) -> Finding:
-        """`waived` are the names of cells that are waived."""
+        """Waives a finding that a waiver covers, or all of whose cells are `waived`."""
         if not one.is_grave:
             return one
         meant = [
@@ -171,7 +171,7 @@ class Waiving:
         return one
 
     def unused(self) -> Iterator[Finding]:
-        """Says of each waiver that covers nothing why it does not."""
+        """Yields a note on each waiver that covers nothing, with the reason."""
         for one in self._waivers:
             if one not in self._used:
                 why = self._why.get(one, f"covers nothing: {one.check or one.cell} was not found")
@@ -204,7 +204,7 @@ def waive_cells(run: Run) -> Run:
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
-    """Waives the low cells of these names, on which waived findings rest."""
+    """Waives the low cells with these names, because waived findings are based on them."""
 
     def waived(result: Result, cell: CellResult) -> CellResult:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names

@@ -1,1 +1,1 @@
-"""Finds the parts at fault: `explain` searches the fewest that explain a `table` of losses."""
+"""Finds the parts at fault: `explain` finds the fewest parts that explain the losses in `table`."""

@@ -25,9 +25,9 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell. `touched` are the parts that it uses, and `timed` those that may slow its
-    figure. Cells with the same `equivalent` (None in a sweep) should have equal figures, and those
-    with the same `kind` vary in the same way."""
+    """A measured cell. `touched` are the parts that it uses, and `timed` the parts that may slow
+    its figure. Cells with the same `equivalent` should have equal figures (None in a sweep). The
+    figures of cells with the same `kind` vary in the same way."""
 
     number: int
     result: Result
@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_oversubscribed(self) -> bool:
-        """Whether others of its transfers may speed the figure up."""
+        """Whether the figure is that of one transfer beside at least two others."""
         return len(self.cell.transfers) > 2 and self.cell.report.is_first
 
     @property
@@ -52,7 +52,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The samples as times of the same work: reciprocals of bandwidths, none of hidden time."""
+        """Returns the samples as times: reciprocals of bandwidths, and nothing for hidden time."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -66,7 +66,7 @@ visible share of such a copy's time. An exception is a copy that is as short as 
 
 
 class _Key:
-    """Equal for evidence of which these values are the very same objects."""
+    """A cache key. Keys are equal if they were made of the identical objects."""
 
     def __init__(self, evidence: Evidence, *values: object) -> None:
         self.evidence = evidence
@@ -131,7 +131,7 @@ class _Ways:
         self._touched = cache(Touched)
 
     def touched(self, transfer: Transfer) -> Touched:
-        """Adds the cluster nodes and rails of a transfer's ends."""
+        """Returns what a transfer uses, with the cluster nodes and rails of its ends."""
         own = self._wiring.touched(transfer)
         ends = transfer.memories if self._groups else ()
         parts = own.parts.union(*(self._groups.get(str(end.place), ()) for end in ends))
@@ -176,7 +176,7 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells, with `touched` as the parts that may slow their figures."""
+    """Returns the measured cells. Their `touched` are the parts that may slow their figures."""
     return _timed(cases_of(evidence))
 
 
@@ -221,7 +221,7 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Whether a finding is about a part that measured cells use, or is based on such cells."""
+    """Returns a function that tells whether a finding is about measured parts or cells."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}

@@ -37,7 +37,7 @@ class Blame(msgspec.Struct, frozen=True):
     others: tuple[Part, ...] = ()
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Names a device's link first, unless errors were `seen` on the device itself."""
+        """Blames the device's link instead, unless errors were `seen` on the device itself."""
         is_device = self.part.kind == "device" and self.part not in seen
         ends = frozenset(self.part.ends if is_device else ())
         for link in self.others:
@@ -69,7 +69,7 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> dict[Part, Blame]:
-    """Parts of the same cells form one blame: first one that was `seen`, a device, then a link."""
+    """Groups parts that the same cells use: parts with errors (`seen`), devices, then links."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -92,7 +92,7 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
 ) -> tuple[_H, ...]:
     """Returns the set with the least `loss`, by beam search (B. Lowerre, The Harpy Speech
-    Recognition System, 1976): the best pair need not have the best single part."""
+    Recognition System, 1976), because the best pair may not contain the best single candidate."""
     best: tuple[_H, ...] = ()
     kept = [best]
     for _ in range(MOST_CAUSES):

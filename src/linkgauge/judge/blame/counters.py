@@ -21,7 +21,7 @@ multiplies matrices draws the power that it is allowed. All other reasons are fa
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """Returns new AER errors by severity, for the address of each function."""
+    """Returns the AER errors that rose, by the function's PCI address and by severity."""
     rose: dict[str, dict[str, int]] = {}
     for after in evidence.after.pci if evidence.after else ():
         function = evidence.machine.functions.get(after.address)
@@ -38,7 +38,7 @@ def _before_and_after(evidence: Evidence) -> Iterator[tuple[Accelerator, Acceler
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
-    """Returns the packets that each device, by its memory, retransmitted over PCIe."""
+    """Returns how many PCIe packets each device sent again, by the name of its memory."""
     rose = {
         after.memory: (after.pcie_replays or 0) - before.pcie_replays
         for before, after in _before_and_after(evidence) if before.pcie_replays is not None
@@ -47,7 +47,7 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """Groups a device's links by the part to which they lead: the device itself if unknown."""
+    """Groups a device's fabric links by the part to which they lead, or the device if unknown."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -71,7 +71,7 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
-    """Returns the links that counted errors, and switches of which all `used` links did."""
+    """Returns links that counted errors, and switches whose `used` links all counted errors."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     if any(cell.rises for cell in evidence.cells()):
         from linkgauge.judge.network_counters import network_errors
@@ -118,7 +118,7 @@ def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Limits of clocks under products of matrices do not count, because all devices reach them."""
+    """Returns throttled devices, without limits during matrix products, which all devices reach."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]

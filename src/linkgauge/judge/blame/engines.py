@@ -1,4 +1,4 @@
-"""Finds copies that are slow only because copy engines carry them."""
+"""Finds copies that are slow only because of the copy engines that carry them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .table import Row, reach
 def bounded_by_engine(
     rows: Sequence[Row], evidence: Evidence
 ) -> tuple[Sequence[Row], tuple[Finding, ...]]:
-    """Takes copies that are slow only by their engines out of the rows, and returns a finding on
-    them. All such copies are equally low, while kernels over the same parts are as expected.
+    """Returns the rows without copies that only their copy engine slows, and a finding on these
+    copies. All such copies are equally low, while kernels over the same parts are as expected.
     Without kernels, the copies must be as slow as one of several parallel links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]

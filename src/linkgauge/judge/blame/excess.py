@@ -1,5 +1,5 @@
 """Tests whether a part's cells differ from their peers (Student's t). Copies over PCIe vary more
-than those inside a device, so differences count by how little such cells vary."""
+than copies inside a device, so each difference is weighted by how little such cells vary."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .limits import QUIET
 
 
 def spread(some: Iterable[Moments], floor: float = QUIET) -> tuple[float, int]:
-    """Returns the variance within groups, at least `floor`², and its degrees of freedom."""
+    """Returns the variance within groups plus `floor`², and its degrees of freedom."""
     groups = [one for one in some if one.n]
     degrees = sum(one.n - 1 for one in groups)
     return sum(one.rest for one in groups) / max(1, degrees) + floor**2, degrees
 
 
 def chance(errors: float, degrees: float) -> float:
-    """Returns the probability that chance alone puts a value so far above what is usual."""
+    """Returns the probability that chance puts a value this many standard `errors` above usual."""
     both = two_sided(errors, degrees)
     return both / 2 if errors > 0 else 1 - both / 2
 
@@ -35,8 +35,8 @@ class Side(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """By how much a part exceeds its peers: the weighted median over classes, the mean in standard
-    errors, and its probability `p`."""
+    """How far a part's cells exceed their peers: `gain` is the weighted median over classes,
+    `errors` the mean in standard errors, and `p` the probability that chance gives this mean."""
 
     gain: float
     errors: float
@@ -44,7 +44,7 @@ class Excess(NamedTuple):
 
 
 def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
-    """Returns None for too few cells."""
+    """Compares a part's cells with their peers. Returns None for too few cells."""
     both = [side for side in sides if side.inside.n and side.outside.n]
     within = grouped((side.noise, (side.inside, side.outside)) for side in both)
     known = {noise: spread(itertools.chain(*some), floor) for noise, some in within.items()}

@@ -1,6 +1,7 @@
-"""Finds the fewest parts that explain most losses of a table. A part to blame has lost a constant
-fraction of its rate, at once or from some cell on, or with each cell. What stays unexplained is the
-sum of squared logarithms. Losses may also be how much more samples vary or stall."""
+"""Finds the fewest parts that explain most losses of a table. A blamed part lost a constant
+fraction of its rate in all cells or from one cell on, or it loses more with each cell. The error of
+an explanation is the sum of the squared logarithms that it leaves over. Losses may also describe
+how much samples vary or stall."""
 
 from __future__ import annotations
 
@@ -24,8 +25,7 @@ from .table import Row
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that is slow from the cell `since` on or, if it `drifts`, gets slower with each
-    cell."""
+    """A part that is slow from cell number `since` on or, if it `drifts`, slower with each cell."""
 
     part: Part
     since: int = 0
@@ -39,7 +39,8 @@ Suspects = tuple[Suspect, ...]
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """`levels` has the loss of each suspect as a logarithm; for a drift, per cell."""
+    """How well suspects explain the losses. `levels` holds each suspect's loss as a logarithm; if a
+    suspect drifts, its loss for each cell."""
 
     unexplained: float
     cost: float
@@ -55,7 +56,7 @@ def without(suspect: Suspect, chosen: Suspects) -> Suspects:
 
 
 class Search:
-    """Parts that counted errors, `seen`, cost less to blame."""
+    """Searches for parts to blame. Parts that counted errors (`seen`) cost less to blame."""
 
     def __init__(
         self, rows: Sequence[Row], parts: Mapping[Part, Blame], seen: frozenset[Part] = frozenset(),
@@ -80,7 +81,7 @@ class Search:
         self.best = self.fit(self.chosen)
 
     def as_good(self, suspect: Suspect, more: float = PART) -> list[Part]:
-        """Returns the parts that explain as much as a suspect and cost less than `more` beyond."""
+        """Returns the parts that explain as much as `suspect` at an extra cost below `more`."""
         rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
         others = ((one, self.fit((*rest, one))) for one in self.candidates if one.part not in parts)
         return [one.part for one, fit in others
@@ -143,8 +144,8 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
-        """Returns a suspect's loss by class, from cells that no other suspect slows, or else from
-        all."""
+        """Returns a suspect's loss by class of cells, from cells that no other suspect slows. If
+        there are none, all of its slow cells count."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -157,7 +158,7 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Together, suspects slow a cell at least as the slowest of them, and at most as all."""
+    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
     return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 
@@ -190,7 +191,7 @@ def _falls(rows: Sequence[Row]) -> bool:
 
 
 def _onset(touching: Sequence[Row]) -> int:
-    """Finds where losses change most by cumulative sums (E. Page, Biometrika 41, 1954)."""
+    """Finds by cumulative sums where losses change most (E. Page, Biometrika 41, 1954)."""
     count, later, found = len(touching), 0.0, (0.0, 0)
     mean = statistics.fmean(row.lost for row in touching)
     for before in range(count - 1, 0, -1):
@@ -208,9 +209,9 @@ def causes(
     stays: bool = False,
     seen: frozenset[Part] = frozenset(),
 ) -> tuple[list[tuple[Blame, list[Case]]], list[Case]]:
-    """Returns the fewest parts that explain the bad cells, each with its cells, and the other bad
-    cells. A part must end its cells in the same phase, unless it `stays` bad: then good cells after
-    its first bad one speak strongly against it."""
+    """Returns the fewest parts that explain the bad cells, each with its cells, and the bad cells
+    that remain. All cells of a part must fail in the same phase, unless the part `stays` bad: then
+    good cells after its first bad cell speak strongly against it."""
     clear = math.sqrt(2 * PART)
     ended: dict[Phase | None, list[Case]]
     ended = {None: [*bad]} if stays else grouped((case.cell.phase, case) for case in bad)

@@ -1,4 +1,4 @@
-"""Finds parts that are slower by so little that only all of their cells show it."""
+"""Finds parts whose loss is so small that only all of their cells together show it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .table import Row, kinds_of
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """A part's cells by class, as logarithms. A loss of `least` or more counts: the fewer peers a
-    part has, the less they show what is usual."""
+    """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
+    is at least `least`, which is larger for few peers: these show less well what is usual."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
                              for of, own in self.within.items()})  # fmt: skip
 
     def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """By how much the cells would be slower with these losses, had they none now."""
+        """Returns how far cells would be behind with the losses `more` instead of present ones."""
         values = dict[Hashable, list[float]]()
         for of, own in self.within.items():
             usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean
@@ -51,7 +51,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    """Yields each part that has enough cells with peers, which use another part of its kind."""
+    """Yields comparisons of parts that have enough cells and peers (cells over similar parts)."""
     classes = grouped((row.peers, row) for row in rows)
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
     whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}
@@ -75,8 +75,8 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
 ) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
-    """Yields parts that all their cells together show to be slow, the surest first, with the loss
-    as a logarithm and these cells, which then are no peers of others."""
+    """Yields slow parts (several if the same cells show them), the surest first, with their loss as
+    a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)

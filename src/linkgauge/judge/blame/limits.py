@@ -1,4 +1,4 @@
-"""The numbers that decide which parts are blamed; others follow from these or are measured."""
+"""Constants that decide which parts are blamed. Other limits follow from them or are measured."""
 
 from __future__ import annotations
 

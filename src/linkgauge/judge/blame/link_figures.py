@@ -1,4 +1,4 @@
-"""Finds the figures of a run that show each link's rate, and the gravest finding on each part."""
+"""Finds the figures that show each link's rate, and the most severe finding on each part."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Returns each link's best cells: all bytes cross it, and no other link on the path may carry
-    less."""
+    """Returns the best cells of each link. All bytes of such a cell cross the link, and no other
+    link on the path may carry less."""
     crossed = cache(partial(_crossed, machine, topology))
     shown = grouped(
         ((joint, len(directions)), Best(result, cell))
@@ -66,7 +66,7 @@ def _ways(
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """Returns the drawn links that all bytes cross, with directions (True: from `a` to `b`)."""
+    """Returns the links that all bytes cross, with directions (True: from `a` to `b`)."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
@@ -83,7 +83,7 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Returns the gravest finding on each part, by its name without an address."""
+    """Returns the most severe finding on each part, by the part's name without an address."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
         if finding.is_grave:

@@ -1,5 +1,5 @@
-"""Finds the fewest parts that explain slow cells, then parts that only all of their cells together
-show, and at last those that only earlier runs show."""
+"""Finds slow parts: first the fewest that explain slow cells, then parts whose loss only all of
+their cells together show, and finally parts that only earlier runs show to be slow."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) 
 
 
 def _severity(slow: Sequence[Row]) -> Severity:
-    """A small loss is a warning: an unlucky placement may be the only reason."""
+    """A small loss is only a warning, because an unlucky placement alone may cause it."""
     is_far = any(row.shown + row.off < math.log(FAR) for row in slow)
     return "fail" if share_of(slow) < FAR and is_far else "warn"
 
 
 def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set[Part]:
-    """Returns links that are slow only if crossed both ways at once; none for a single link."""
+    """Returns links that are slow only if both directions are used at once; none for one link."""
     both = {one for row in slow for one in row.parts if one.both_ways}
     if part.both_ways or len(both) < 2 or any(both.isdisjoint(row.parts) for row in slow):
         return set()
@@ -153,8 +153,8 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Parts that are fast in one direction are not at fault, but what both directions share may
-    be."""
+    """Reports links that are slow only in both directions at once. What serves both directions may
+    be at fault instead of the links."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"
@@ -168,7 +168,6 @@ def _copies(row: Row) -> Hashable:
 
 
 def _table(row: Row) -> Hashable:
-    """The same copies may be fast in another table, or at another size."""
     return id(row.case.result), row.case.cell.bytes
 
 

@@ -25,9 +25,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Samples as times relative to their median. `spikes` are positions, and `variance` is that of
-    the other samples. `moment` is equal for cells that were measured once, in a row, over the same
-    parts: what disturbs one disturbs all."""
+    """A cell's samples as times relative to their median. `spikes` are the positions of stalls, and
+    `variance` is that of the other samples. Cells with the same `moment` were measured once, one
+    after another, over the same parts, so a disturbance affects all of them."""
 
     case: Case
     count: int
@@ -39,12 +39,12 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Not kept: a run may have millions of samples."""
+        """Computed anew at each call, because a run may have millions of samples."""
         return _relative(self.case.times)
 
     @cached_property
     def repetitions(self) -> tuple[Sequence[int], ...]:
-        """Returns the positions of the samples of each time that the cell was measured."""
+        """Returns the positions of the samples in each repetition of the cell."""
         places = range(self.count)
         repetitions = cut(places, map(sum, self.case.cell.repetitions))
         return tuple(repetition for repetition in repetitions if repetition) or (places,)
@@ -57,8 +57,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the deviation without spikes and, if enough samples are left, without the
-        repetition that adds most to it, which a neighbour may have disturbed."""
+        """Returns the standard deviation without spikes. If enough samples remain, the repetition
+        that adds most to it is left out, because a neighbour may have disturbed it."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)
@@ -113,8 +113,8 @@ def _split(case: Case, times: Sequence[float], usual: float) -> Steadiness:
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """Returns the time above which a sample is a spike, and the most spikes: if almost half of the
-    samples last long, the cell is like that."""
+    """Returns the time above which a sample is a spike, and the highest number of spikes: less than
+    half of the samples, because more of them would be usual for the cell."""
     logs = sorted(map(math.log, times))
     most = (len(logs) - 1) // 2
     sums = [0.0, *accumulate(logs)]

@@ -1,5 +1,5 @@
-"""A row for each cell, with its loss against its peers (cells of the same benchmark over routes of
-the same kinds) or its expectation."""
+"""A table with a row for each cell: its loss compared with its peers (cells of the same benchmark
+over routes of the same kinds) or with its expected figure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .limits import CHANCE, NOISE, SLOW
 
 
 class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """All losses are negative logarithms. `lost` is against the mean of the `peers` that are not
-    slow or, if even the fastest peer is `low`, against the expectation. `slow`: clearly below the
-    fastest peer or its expectation. `figure` may be the mean of cells that share it; it is
-    `relative` to the fastest peer, and may be `off` by chance."""
+    """A cell and its losses, as negative logarithms. `lost` is relative to the mean of its `peers`
+    that are not slow or, if even the fastest peer is `low`, to the expected figure. A `slow` cell
+    is clearly below its fastest peer or its expected figure. `figure` may be the mean of cells that
+    share it. `relative` is the loss against the fastest peer, which may be `off` by chance."""
 
     case: Case
     peers: Hashable
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def shown(self) -> float:
-        """The loss to show: against the fastest peer, or the expectation."""
+        """Returns the loss to show: against the fastest peer or, if larger, `lost`."""
         return min(self.relative, self.lost)
 
     @property
@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 @lru_cache(maxsize=1)
 def rows_of(evidence: Evidence) -> list[Row]:
-    """Returns the rows of all cells that have peers, in the order of measuring."""
+    """Returns the rows of all cells that have peers, in the order in which they were measured."""
     cases = [
         case for case in timed_cases_of(evidence)
         if case.equivalent and case.result.better == "higher" and case.figure
@@ -73,8 +73,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """What slows one of several transfers leaves more to the others, but no more to all. So each
-    cell has the mean, the parts that all use, and those of cells slower than the mean."""
+    """Returns each cell with the mean figure, the parts that all cells use and those of cells below
+    the mean: if one of several transfers is slow, others get more, but the mean does not rise."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
@@ -122,7 +122,7 @@ def _error(case: Case, scatter: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """Returns the relative standard deviation of the samples, in which rare stalls hardly count."""
+    """Returns the relative standard deviation of the samples. Rare stalls hardly change it."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -134,12 +134,12 @@ def scatter_of(case: Case) -> float:
 
 
 def kinds_of(case: Case) -> frozenset[Kind]:
-    """Cells over the same kinds vary in the same way: a node's memory is steady, PCIe is not."""
+    """Returns the kinds of a cell's parts. Cells over the same kinds of parts vary alike."""
     return frozenset(part.kind for part in case.touched)
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
-    """Few samples may lie close together by chance, so the noisiest part's scatter is the least."""
+    """Returns each cell's scatter, which is at least that of its noisiest part."""
     own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
     by_part = grouped(
         ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched
@@ -156,7 +156,7 @@ def share_of(rows: Iterable[Row]) -> float:
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
-    """Says how slow cells are: `device_local_copy sim:3 reaches 62% of its peers`."""
+    """Formats how slow cells are: `device_local_copy sim:3 reaches 62% of its peers`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
     peers = "their peers" if slow[1:] else "its peers"

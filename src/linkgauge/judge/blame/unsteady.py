@@ -1,5 +1,5 @@
-"""Finds parts that stall or scatter more than their peers. A part is judged, not a cell: a cell of
-six samples shows one stall, and forty such cells show what stalls."""
+"""Finds parts that stall or scatter more than their peers. Parts are judged instead of cells: a
+cell of six samples may show one stall, but only many cells show which part stalls."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Cells = Sequence[Steadiness]
 
 
 class _Measure(NamedTuple):
-    """`error` is the standard deviation of `value` by chance. In a cell that `is_bad`, it exceeds
-    that of steady cells by `least`, in so many `moments` or more. `usual` is the value of steady
-    cells of a kind, infinite if only others of the kind show it."""
+    """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
+    that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
+    the value of steady cells of a kind, infinite if only other cells of the kind show it."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -66,8 +66,8 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """A row is slow by as much as its cell is less steady than the steadiest quarter. Chance
-    accounts for half the loss that a blamed part may leave unexplained."""
+    """Yields a row for each cell. Its loss is how much less steady the cell is than good cells,
+    scaled so that chance causes half of the loss that may stay unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
@@ -82,8 +82,8 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Cells without peers of their kind are compared, each by itself, with others of devices and
-    their fabric alone, or of the host alone."""
+    """Yields comparisons by class. A cell without peers of its own kind is compared with the cells
+    that use only devices and their fabric, or only the host."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
@@ -178,7 +178,7 @@ def _seconds(cell: Steadiness) -> float:
 
 
 def _would_show(cell: Steadiness, stall: float) -> bool:
-    """Whether a stall of so many seconds would be a spike in this cell: long samples hide it."""
+    """Whether a stall of this many seconds would be a spike in this cell. Long samples hide it."""
     least = max(SPIKE, SIGMAS * math.sqrt(cell.variance), 2 * (cell.longest - 1))
     return _seconds(cell) * least <= stall
 
@@ -192,7 +192,7 @@ def _are_stalls(bad: Cells, cells: Cells) -> bool:
 
 
 def _is_lasting(cells: Cells) -> bool:
-    """Spikes must occur in each quarter since the first: a passing disturbance does not return."""
+    """Whether spikes occur in each quarter since the first one, unlike a passing disturbance."""
     repetitions = sorted(
         (at, cell.case.number, any(place in repetition for place in cell.spikes))
         for cell in cells for at, repetition in enumerate(cell.repetitions)

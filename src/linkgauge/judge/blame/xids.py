@@ -1,6 +1,6 @@
-"""Xids, by which NVIDIA's driver logs errors, and other lines of the kernel's log. By `CATALOG`
-(Ampere and later), an Xid is a failure if the catalog's answer is to reset the GPU, restart the
-machine or look at its cables, or if it reports broken memory (also 63, 92, 94, 157)."""
+"""Judges lines of the kernel's log, such as Xids, the errors of NVIDIA's driver. By NVIDIA's
+`CATALOG` (Ampere and later), an Xid is a failure if the advice is to reset the GPU, restart the
+machine or check cables, or if the Xid reports broken memory (also 63, 92, 94 and 157)."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """`gravity` is what the log line states; only lines about NVLink 5 (144 to 150) do."""
+    """Returns how severe an Xid is. `gravity` is the severity in the log line, which only errors of
+    NVLink 5 (144 to 150) have."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"
 
 
 def meaning_of_xid(code: int | None) -> str:
-    """`Xid 79 (the GPU has fallen off the bus)`."""
+    """Formats `Xid 79 (the GPU has fallen off the bus)`."""
     meaning = (BROKEN | _OTHERS).get(code or 0)
     name = "an Xid" if code is None else f"Xid {code}"
     return f"{name} ({meaning})" if meaning else name
@@ -68,7 +69,7 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """Broken devices and links, and uncorrected errors, are failures."""
+    """Returns `fail` for broken devices and links, and for uncorrected errors."""
     match line.kind:
         case "xid":
             return severity_of_xid(line.code, line.gravity)

@@ -34,7 +34,7 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """`deviation` is relative; null for a single run without similar cells. `outliers` are runs."""
+    """A cell's figures in all runs. `deviation` is relative or null; `outliers` are ids of runs."""
 
     unit: str
     better: Better
@@ -47,7 +47,7 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """`outliers` has each run's id with the number of its outlying cells."""
+    """Several runs as a baseline. `outliers` maps ids of runs to numbers of outlying cells."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str
@@ -57,7 +57,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
-    """Raises InputError if no cell has a figure."""
+    """Returns the baseline of these runs. Raises InputError if no cell has a figure."""
     table = table_of(Sides(("",), (runs,))).values()
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:
@@ -96,7 +96,7 @@ def _outliers(logs: Logs) -> Iterator[int]:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """Returns None for another file. Raises InputError for a damaged baseline."""
+    """Reads a baseline. Returns None for another file. Raises InputError for a damaged baseline."""
     if not path.is_file() or path.suffix != ".json":
         return None
     try:

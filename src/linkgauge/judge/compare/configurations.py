@@ -1,5 +1,5 @@
-"""Compares configurations of a machine, such as a host and its guests. All runs of one label are a
-configuration, and only a few aspects of each run are compared."""
+"""Compares configurations of a machine, such as a host and its guests. Runs with the same label
+form a configuration. Only a few aspects of runs, such as bandwidths, are compared."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """`found` has the baseline first. `aspects` has the cell of each aspect, such as bandwidth to
-    the device. The machines differ in `facts`."""
+    """Compared configurations, the baseline first (`found`). `aspects` holds the cell of each
+    aspect, such as bandwidth to the device. `facts` are differences of the machines."""
 
     accelerator: str
     found: RunComparison
@@ -41,7 +41,7 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares each label with `against`. Raises InputError without such a run."""
+    """Compares each label with the label `against`. Raises InputError if no run has this label."""
     labels = grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")

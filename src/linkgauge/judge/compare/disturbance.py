@@ -1,6 +1,7 @@
-"""Decides which runs of a cell can be compared: a busy neighbour slows a cell as a broken link
+"""Decides which runs of a cell can be compared, because other programs slow a cell as a broken link
 does. The machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
-these must be as far apart, because a guest's host may move them (model/hardware/host_use.py)."""
+the time of a cache line between them must also be as usual, because a host may move a guest's CPUs
+(model/hardware/host_use.py)."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class Disturbance(msgspec.Struct, frozen=True):
     process: The process that was the busiest; null if none is known.
     pid: Its process id; null if none is known.
     device: The device that other processes used on one side only; null if none.
-    cpu_distances: The distance in seconds between the first virtual CPU and another one, in the
-        baseline and in the current runs; null if the distance does not differ."""
+    cpu_distances: The seconds that a cache line takes from the first virtual CPU to another one, in
+      the baseline and in the current runs; null if they do not differ."""
 
     baseline: float
     current: float
@@ -61,14 +62,14 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def tolerated(self) -> float:
-        """By how much the number of busy CPUs may differ without effect."""
+        """Returns by how many busy CPUs two runs may differ without an effect on the figure."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """Removes runs of a cell with another load than the baseline's usual one. If all current runs
-    differ, the cell stays and is returned with its disturbance."""
+    """Removes a cell from runs whose load differs from the baseline's usual load. If the load of
+    all current runs differs, the cell stays, and its disturbance is returned."""
     before, after = (grouped((key_of(one.cell), one) for one in _seen(runs))
                      for runs in (baseline, current))  # fmt: skip
     left_out: set[int] = set()
@@ -110,7 +111,7 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 
 def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Unknown values count as usual."""
+    """Whether a run's load is as usual. Unknown values count as usual."""
     return _is_loaded_like(one, usual) and _moved(one, usual) is None
 
 

@@ -34,7 +34,8 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Leaves out runs in `used` and later ones, which may have the change to be found."""
+    """Returns the `most` latest comparable runs that are not later than `first`, because later runs
+    may already have the change that is looked for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}
@@ -51,12 +52,12 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 
 
 def is_in_same_state(state: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether figures vary in one state of a machine as in the other."""
+    """Whether two states agree in all facts on which a machine's figures depend."""
     return all(_fact(state, name) == _fact(other, name) for name in _OF_FIGURES)
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history; None if the machine was in another state."""
+    """Converts a run of the history. Returns None if the machine was in another state."""
     if not is_in_same_state(state_from(like.machine, like.facts), past.state):
         return None
     own = {"cells": tuple(map(cell_figure, past.figures)), "facts": {**past.state}}
@@ -64,8 +65,9 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 
 class Since(msgspec.Struct, frozen=True):
-    """`largest` is the largest group of changed cells, and `more` counts the cells in others.
-    `facts` of the machine changed. `earlier` judges parts; null for too few runs."""
+    """What changed since earlier runs. `largest` is the largest group of changed cells, and `more`
+    the number of cells in other groups. `facts` are changes in the machine. `earlier` serves to
+    judge parts; it is null for too few runs."""
 
     runs: int
     cells: int
@@ -97,8 +99,8 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
 
 
 class _CellPast(NamedTuple):
-    """A cell in a run (number 0) and in earlier runs, the latest first. `logs` are logarithms of
-    figures; `cells` are those whose interval and devices are known."""
+    """A cell's figures by run: 0 is the run itself, 1 the latest earlier run. `logs` are logarithms
+    of figures. `cells` holds those figures whose interval and devices are known."""
 
     better: Better
     logs: dict[int, float]
@@ -112,9 +114,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier ones. Earlier runs count on its side if they show the same loss:
-    those that were low before or, if no fact of the machine changed, the latest of the others.
-    Returns None if it is unknown how much runs vary."""
+    """Compares a run with earlier runs. The latest of these are grouped with the run if they show
+    the same loss: those that were low before or, if nothing changed in the machine, some others.
+    Returns None if no cell changed, or if it is unknown how much runs vary."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
@@ -131,7 +133,7 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
 
 
 def held_against(before: Runs, run: RunFigures) -> Since | None:
-    """`before` has the latest run first. Returns None without earlier runs."""
+    """Compares a run with `before` (the latest run first). Returns None without earlier runs."""
     return _held(_Table(), len(before), [run, *before], (), (0,))
 
 
@@ -142,7 +144,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """`sides` are the numbers of the latest earlier runs to try on the run's side."""
+    """Compares a run with earlier runs. For each number in `sides`, as many of the latest earlier
+    runs are tried as part of the run's side."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:
@@ -167,8 +170,8 @@ def _held(
 
 
 def _fallen(table: _Table, count: int) -> dict[Key, float]:
-    """Returns cells that are worse in all of the latest runs, with their smallest loss
-    (logarithm)."""
+    """Returns the cells that are worse in each of the `count` latest runs, with their smallest loss
+    as a logarithm."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
     for key, own in table.items():
@@ -239,7 +242,7 @@ def _same(run: RunFigures) -> tuple[str, str, str]:
 
 
 def _second(run: RunFigures) -> str:
-    """Folders and the history round the start of a run differently."""
+    """Returns the start in whole seconds: run folders and the history round it differently."""
     return run.started[:19]
 
 

@@ -1,9 +1,9 @@
-"""Compares nodes that should be equal, part by part: by the mean distance of cells of a kind from
-the median of all nodes, in logarithms. Distances beyond the median one are taken as exponential,
-because copies over PCIe are now and then far off; the ratio of one to the mean of the others then
-follows an F distribution. The farthest would hide each other, so they are left out in turn, and the
-last that is still too far for chance decides (B. Rosner, Technometrics 25, 1983). `CHANCE` is the
-probability that any part of a healthy fleet is odd."""
+"""Compares nodes that should be equal. A part's distance is the mean logarithmic difference of its
+cells of a kind from the median of all nodes. Distances above the median distance are taken as
+exponential, because copies over PCIe are sometimes far off. The ratio of one distance to the mean
+of the others then follows an F distribution. The largest distances would hide each other, so they
+are removed in turn, up to the last one that chance does not explain (B. Rosner, Technometrics 25,
+1983). `CHANCE` is the probability that any part of a healthy fleet is odd."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ Statistic = Literal["median", "slow_p99"]
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """How far a part (empty: all devices or the host) is from that of other nodes. `ratio` is the
-    mean one to the usual figure, below 1 for the worse. `times` is how often the distance beyond
-    the median one is the mean of others'. `p` is adjusted for all comparisons. `is_odd`: too far
-    for chance, and at least 2 %."""
+    """The distance of a part (empty: all devices or the host) from the same part of other nodes.
+    `ratio` is the mean ratio to the usual figure, below 1 if it is worse. `times` is the ratio of
+    its distance beyond the median to the mean of others. `p` is adjusted for all comparisons. A
+    part is odd if chance does not explain its distance, and if this is at least 2 %."""
 
     kind: Kind
     statistic: Statistic
@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The table of a kind in which nodes differ most; figures are each node's worst cell."""
+    """The benchmark of a kind of cells in which nodes differ most, by each node's worst cell."""
 
     kind: Kind
     benchmark: str
@@ -78,7 +78,8 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 class Node(NodeRun, frozen=True):
-    """`figures` are by column. `missing` counts figures that most nodes have."""
+    """A node of a fleet. `figures` are in column order. `missing` counts the figures that most
+    nodes have but this node lacks."""
 
     figures: tuple[float | None, ...] = ()
     missing: int = 0
@@ -94,7 +95,7 @@ class Node(NodeRun, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """Odd nodes come first, then those whose own run found something."""
+    """Compared nodes: first the odd ones, then nodes whose own run has findings."""
 
     name: str
     columns: tuple[FleetColumn, ...]
@@ -111,7 +112,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 class _Cells(NamedTuple):
-    """Figures are by node, NaN where a node has none."""
+    """The figures of a cell by node; NaN if a node has none."""
 
     kind: Kind
     parts: tuple[str, ...]
@@ -120,7 +121,7 @@ class _Cells(NamedTuple):
     figures: Mapping[Statistic, array[float]]
 
     def distances(self, statistic: Statistic) -> dict[int, float]:
-        """Logarithms of ratios to the median of all nodes, negative for the worse."""
+        """Returns logarithms of ratios to the median of all nodes; worse figures are negative."""
         known = {n: value for n, value in enumerate(self.figures[statistic]) if value > 0}
         if len(known) < LEAST:
             return {}
@@ -256,7 +257,7 @@ def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _M
 def _tested(
     of: tuple[Kind, Statistic], means: _Means, pools: int
 ) -> Iterable[tuple[int, Distance]]:
-    """Those that are nearer than `PERHAPS` are left in, and so count as what is usual."""
+    """Yields each node's distances. Distances below `PERHAPS` are never odd and count as usual."""
     ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
     tail = _Tail([abs(off) for _, off in ordered])
     small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)
@@ -277,21 +278,22 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Returns the median of the others, the mean excess beyond it, and how many exceed it."""
+        """Returns the median of the sizes without the `out` largest, the mean excess of those above
+        it, and their number."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]
         return middle, (self._sums[end] - self._sums[out]) / count - middle + QUIET, count
 
     def chance(self, at: int) -> float:
-        """The probability that any of the distances from this one on is as large by chance."""
+        """Returns the probability that chance makes any distance from number `at` on so large."""
         middle, mean, count = self.others(at + 1)
         times = max(1e-9, (self.sizes[at] - middle) / mean)
         return min(1.0, count * beyond(times, 2, 2 * count))
 
 
 def names_of(nodes: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns a distinct name for each host and label."""
+    """Returns a distinct name for each pair of a host and a label."""
     hosts, labels = {host for host, _ in nodes}, {label for _, label in nodes}
     if len(labels) == len(nodes):
         return [label for _, label in nodes]

@@ -1,5 +1,5 @@
-"""Compares runs with a baseline. They pass if no cell got worse, is missing, or has a worse status.
-A cell that one side did not try is not compared."""
+"""Compares runs with a baseline. The runs pass if no cell got worse, is missing or has a worse
+status. A cell that one side did not try is not compared."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class GateCell(msgspec.Struct, frozen=True):
 
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-        the machine's load differed; `measure again` if the loss is larger than in single runs of
-        healthy machines, and no second run shows it; `far off` if it is as large as in such runs;
-        `too noisy` if a large loss may go unnoticed; `not enough` if there
-        are too few runs to find the loss that the aim names; `not compared` if one side did not try
-        the cell; `waived` if it failed and a waiver accepts the figure.
+      the machine's load differed; `measure again` if the loss is larger than differences between
+      healthy runs, and no second run shows it; `far off` if it is as large as such differences;
+      `too noisy` if a large loss may go unnoticed; `not enough` if there are too few runs to find
+      the loss `detect` of the aim; `not compared` if one side did not try the cell; `waived` if it
+      failed and a waiver accepts the figure.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
@@ -69,7 +69,7 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """Cells that the baseline lacks are not judged."""
+        """Returns the baseline's figure, which every judged cell has."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -84,8 +84,8 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    undetectable: A sentence on large losses that may go unnoticed, and on cells that are not
-        compared if they are most of the cells, and what to do; null if there are none.
+    undetectable: A text about large losses that may go unnoticed and, if most cells are not
+      compared, about these cells, with what to do; null if there is neither.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
@@ -119,8 +119,9 @@ def hold(
     findings: tuple[Any, ...] = (),
     waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
-    """With `force`, cells count even if the load differed; with `allow_noisy`, a large loss may go
-    unnoticed. `again` is how many cells were measured again, and how often."""
+    """Returns the gate's verdict on runs. If `force`, cells are judged although the load differed.
+    If `allow_noisy`, runs pass although large losses may go unnoticed. `again` is how many cells
+    were measured again, and how often."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
@@ -203,7 +204,7 @@ class _Asked:
         self._of = {key_of(cell): cell.devices for run in baseline for cell in run.cells}
 
     def lack(self, cell: RunCell) -> bool:
-        """Whether runs that ended lack a cell, although they measured its table and devices."""
+        """Whether completed runs lack a cell, although they measured its table and devices."""
         return (
             self._ended
             and cell.table in self._tables
@@ -234,9 +235,9 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _As
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """A proven loss counts if it may be as large as the least loss. Single figures of some kinds of
-    paths are far off in healthy runs, so that a loss there must come again. Further off than two
-    healthy runs are, it is measured again."""
+    """A proven loss counts if it may be at least `aim.least`. On paths whose single figures are
+    sometimes far off in healthy runs, most runs must show the loss. A larger loss than between any
+    two healthy runs is to be measured again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
@@ -253,15 +254,15 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
 
 
 def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
-    """Whether a figure may be worse by the factor to exclude, with a probability of 5 %. A time
-    that doubles is a rate that halves."""
+    """Whether the loss may, with a probability of 5 %, be as large as `aim.exclude`. A doubled time
+    counts as a halved rate."""
     reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
-    """Returns cells that may have lost, or of which too little is known."""
+    """Returns the cells that may be worse, or of which too little is known."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

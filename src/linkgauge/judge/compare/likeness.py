@@ -1,5 +1,5 @@
-"""Reduces runs to what comparisons read. Comparable runs are of machines of one kind, and measured
-in the same way; drivers and kernels may differ, because their effects are looked for."""
+"""Reduces runs to what comparisons read. Comparable runs measured machines of one kind in the same
+way. Drivers and kernels may differ, because comparisons look for their effects."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _NEAR = 8
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """`figure` is the median, null if it is not positive. Another run's figure falls into the
-    interval with the probability `coverage`; without it, the interval says nothing of other runs.
-    The figure depends on the part `host` of the host. `path` is null in older files and in the
-    history, `bytes` in older files and for work without memory. `tried` is false if the run ended
-    before the cell's turn."""
+    """A cell's figure in a run. `figure` is the median, null if it is not positive. Another run's
+    figure falls into the interval with the probability `coverage`; without `coverage`, the interval
+    says nothing about other runs. `host` is the part of the host on which the figure depends.
+    `path` is null in the history and in older files, `bytes` in older files and for work without
+    memory. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -59,7 +59,7 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def within(self) -> Spread | None:
-        """The variance between runs by the range; None if that says nothing of other runs."""
+        """Returns the variance between runs that the interval implies; None without `coverage`."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -68,8 +68,8 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Gives figures without a range one that reaches as far as the furthest two recorded runs of
-    their kind of path are apart."""
+    """Gives each figure without a range one that is as wide as the largest difference between two
+    recorded runs over its kind of path."""
 
     def ranged(cell: CellFigure) -> CellFigure:
         if cell.path is None or cell.figure is None or cell.coverage is not None:
@@ -82,8 +82,8 @@ def as_recorded(run: RunFigures) -> RunFigures:
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
-    """Gives comparable runs the size of the first run. Default sizes follow the free memory, and
-    are large enough not to matter. Tables of several sizes stay."""
+    """Gives comparable runs the sizes of the first run. Default sizes depend on free memory, and
+    are so large that they do not matter. Tables with several sizes stay as they are."""
     if len({run.settings.sizes for run in runs}) > 1:
         return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
@@ -101,8 +101,9 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that measured `again` has only cells that another left in doubt. `busy` has other
-    processes' ids by accelerator. `anew`: its ranges are not those of its file."""
+    """The figures of a run. If `again`, the run only measured cells that another run left unclear.
+    `busy` holds the ids of other processes by accelerator. If `anew`, the ranges differ from those
+    in the run's file."""
 
     id: str
     label: str
@@ -158,7 +159,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
-    """`sources` and `more` have fields that only a whole run has."""
+    """Converts a figure. `sources` and `more` hold the fields that only a whole run has."""
     if figure.status != "pass":
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
@@ -177,7 +178,7 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Another host is a difference, unless the first side has several hosts."""
+    """Returns the facts in which sides differ: also the host, if the first side has only one."""
     machines = [[run.machine for run in side] for side in sides]
     facts = [
         Fact(name, tuple(joined(map(read, side), "; ") for side in machines))

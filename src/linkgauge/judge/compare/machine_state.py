@@ -1,5 +1,5 @@
-"""Describes a machine and its state during a run as short texts by name, to compare machines. A
-state leaves unknown facts out."""
+"""Describes a machine and its state during a run as short texts by name, so that machines can be
+compared. A state has no entries for unknown facts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ABSENT = "none"
 class Fact(msgspec.Struct, frozen=True):
     """A fact that differs between runs.
 
-    name: Its name.
-    values: Its value on each side or in each run; null if it is unknown."""
+    name: The name of the fact.
+    values: The value on each side or in each run; null if it is unknown."""
 
     name: str
     values: tuple[str | None, ...]
@@ -45,7 +45,7 @@ def facts_of(run: Run) -> dict[str, str | None]:
 
 
 def differing_options(lines: Sequence[str | None]) -> Fact:
-    """Returns the kernel options that not all of these command lines have."""
+    """Returns the kernel options that are not in all of these command lines."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -61,7 +61,7 @@ def joined(parts: Iterable[str | None], by: str = ", ") -> str | None:
 
 
 def counted(values: Iterable[str | float | None], by: str = ", ") -> str | None:
-    """`8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if values differ."""
+    """Formats `8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if values differ."""
     counts = Counter(str(value) for value in values if value)
     return by.join(f"{count} × {what}" for what, count in counts.items()) or None
 
@@ -103,7 +103,7 @@ def _huge_pages(run: Run) -> str:
 
 
 def hypervisor_of(run: Run) -> str | None:
-    """Returns `ABSENT` on a host, and None if the hypervisor could not be read."""
+    """Returns the hypervisor, `ABSENT` on a bare machine, or None if it could not be read."""
     details = _details(run)
     unread = any("hypervisor" in gap.fields for gap in details.unknown)
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
@@ -115,7 +115,7 @@ def _accelerators(run: Run) -> str:
 
 
 def _near(run: Run) -> str | None:
-    """A hypervisor may hide the nodes of accelerators from a guest."""
+    """Returns the accelerators' NUMA nodes, `unknown` where a hypervisor hides them."""
     machine = run.machine
     nodes = {function.address: function.numa_node for function in machine.known.pci}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
@@ -205,7 +205,7 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Of a long kernel command line, only the options that changed are returned."""
+    """Returns the changed facts; of a long kernel command line, only the changed options."""
     facts = list[Fact]()
     for name in {**before, **after}:
         values = before.get(name), after.get(name)

@@ -1,4 +1,4 @@
-"""Compares runs cell by cell. The unit of evidence is the run (model/stats/changes.py): sides of
+"""Compares runs cell by cell. Each run counts as one observation (model/stats/changes.py). Sides of
 several runs, the history, and similar cells show how much runs vary."""
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class SideFigure(msgspec.Struct, frozen=True):
 
     figure: The geometric mean of its runs' figures, in the cell's unit; null if none has one.
     low: The low end of the 95 % interval of the true mean; null if the variation of runs is
-        unknown.
+      unknown.
     high: The high end of the interval; null if the variation of runs is unknown.
     runs: The number of runs that have the cell.
-    status: The worst status of its runs, without those that did not try the cell, if any did.
+    status: The worst status of its runs; runs that did not try the cell count only if none did.
     slow_p95: The figure that 95 % of a run's samples reach or surpass, as median over the runs;
-        null if unknown.
+      null if unknown.
     slow_p99: The same for 99 % of the samples; null if unknown.
     reason: Why the cell has this status; null if it passed, or if the reason is unknown.
     untried: True if no run tried the cell, because its time budget was used or it was interrupted;
-        left out if any did."""
+      absent if any run did."""
 
     figure: float | None
     low: float | None
@@ -71,12 +71,12 @@ class CellChange(msgspec.Struct, frozen=True):
     """The change of a cell on one side compared with the first side.
 
     direction: Whether the cell got better or worse. `same` if no change is proven; `unknown`
-        without figures, or if the loss that the aim names may have been missed.
+      without figures, or if there are too few runs to find the loss `detect` of the aim.
     change: The change; null without figures on both sides, or if the variation of runs is unknown.
     needed: The loss that these runs can find, and how many more runs are needed; null if `change`
-        is null.
+      is null.
     losses: The loss of each of the side's runs, as a fraction of the first side's median figure,
-        the largest first; negative for a gain.
+      the largest first; negative for a gain.
     slow_p95: The change of the slow 95th percentile; null if unknown.
     slow_p99: The change of the slow 99th percentile; null if unknown."""
 
@@ -98,13 +98,12 @@ class CellChange(msgspec.Struct, frozen=True):
 class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """A cell of compared runs.
 
-    bytes: The bytes that its figures are of; null for work without memory.
+    bytes: The number of bytes to which its figures refer; null for work without memory.
     unit: The unit of its figures.
     better: Whether higher or lower figures are better.
     sides: Its figures on each side; null where a side has none.
     changes: The change of each side but the first.
-    definition: How a total is computed; null for other figures, and for totals of earlier
-        versions.
+    definition: How a total is computed; null for other figures, and for totals of earlier versions.
     path: The kind of the path that it measures; null if unknown."""
 
     bytes: int | None
@@ -120,7 +119,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """Returns None for the first side, or if a figure is missing."""
+        """Returns a side's ratio to the first side; None for that side or without a figure."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio
@@ -132,8 +131,7 @@ class SideName(msgspec.Struct, frozen=True):
     """A side of a comparison.
 
     name: The side's name.
-    runs: The ids of its runs.
-    """
+    runs: The ids of its runs."""
 
     name: str
     runs: tuple[str, ...]
@@ -151,8 +149,8 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     compared: The number of cells with figures on both sides, for each side but the first.
     simulated: Whether any of the runs was measured on a simulated machine.
     changed: The groups of cells that changed, at most ten for each side, the largest first.
-    anew: The number of runs whose ranges were formed anew from their samples, because their files
-        have others."""
+    anew: The number of runs whose ranges were computed again from their samples, because their
+      files hold other ranges."""
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]

@@ -28,7 +28,8 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """`history` has other runs of the first side's machine, which show how much runs vary."""
+    """The sides of a comparison. `history` holds other runs of the first side's machine, which show
+    how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -47,20 +48,20 @@ def key_of(cell: CellFigure | PastCell) -> Key:
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the figures' bytes, or else the table's, unless it has several sizes or none."""
+    """Returns the figures' bytes, or else the table's size, if this is a single one."""
     known = next((one.bytes for one in figures if one.bytes is not None), None)
     return known if known is not None or cell.size <= 1 else cell.size
 
 
 class SideFigures(msgspec.Struct):
-    """A cell's figures by the number of the run, on each side and in each set of the history."""
+    """A cell's figures by run number, on each side and in each set of the history."""
 
     sides: list[dict[int, CellFigure]]
     history: list[dict[int, CellFigure]]
 
     @property
     def any(self) -> CellFigure:
-        """Returns a figure with bytes, path and devices, which the history and older files lack."""
+        """Returns a figure, with bytes, path and devices from any figure that has them."""
         every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
         path = next((cell.path for cell in every if cell.path), None)
         devices = next((cell.devices for cell in every if cell.devices), ())
@@ -86,7 +87,7 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups comparable runs: for example, a new driver may change figures."""
+    """Groups equivalent runs of the history: a new driver, for example, may change figures."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = (one for one in sets if is_equivalent(one[0], run))
@@ -97,8 +98,8 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """One statistic of all cells: how much runs vary (`spreads`), runs by side, tests of each side
-    after the first, changes with adjusted p, and the numbers of tests."""
+    """The tests of one statistic for all cells: how much runs vary (`spreads`), runs by side, tests
+    of each side after the first, changes with adjusted p, and the number of tests for each side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -119,7 +120,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """`within` has a run's variance by the ranges of each side's runs."""
+    """Logarithms of a cell's figures. `within` is the variance that each side's ranges show."""
 
     kind: TableId
     within: Sequence[Spread | None]
@@ -134,7 +135,7 @@ def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
-    """Returns a run's variance by the ranges of a side's runs; None if one has no range."""
+    """Returns a run's variance from the ranges of a side's runs; None if a range is missing."""
     known = [cell.within for cell in cells.values() if cell.figure]
     ranges = [one for one in known if one is not None]
     if not ranges or len(ranges) < len(known):
@@ -145,8 +146,8 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
-    """Runs in `again` measured only some cells, and show the variation of only these. `joined`: the
-    first side's runs are comparable with the first set of the history."""
+    """Runs in `again` measured only some cells, so they show the variation of these only. If
+    `joined`, the first side's runs are comparable with the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
         for left_out in ((), again)

@@ -1,5 +1,5 @@
-"""Finds changes over a machine's runs (model/stats/change_points.py) that meet Benjamini and
-Hochberg's bound: if nothing changed, at most 1 % of tables report any."""
+"""Finds changes over a machine's runs (model/stats/change_points.py) by Benjamini and Hochberg's
+test: if nothing changed, at most 1 % of tables report a change."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class SharedChange(msgspec.Struct, frozen=True):
     until: The number of the run before `since`.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs; if there are none, the changes between
-        two other likely runs.
+    facts: The changes in the machine between these two runs; if there are none, those between the
+      next two runs between which the cells may have changed.
     cells: The cells."""
 
     since: int

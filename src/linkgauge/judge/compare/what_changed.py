@@ -1,4 +1,4 @@
-"""Groups changed cells that share properties, if most changed in the same direction and ratio."""
+"""Groups changed cells that share properties, if most changed by about the same ratio."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCell(NamedTuple):
-    """`change` has the direction and the ratio, None without a change."""
+    """A cell to group. `change` holds its direction and ratio; None if it did not change."""
 
     cell: CellId
     better: Better

@@ -1,4 +1,4 @@
-"""Runs the doctor's checks: functions `check_…` in `FILES`, each with a row in `catalogue`."""
+"""Runs the doctor's checks: the functions `check_…` in `FILES`, each with a row in `catalogue`."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """Findings that explain others come first, then failures. A failure that a known failure or a
-    process explains becomes a warning, because the part itself may be healthy."""
+    """Returns findings: first those that explain others, then failures. A failure that a known
+    failure or a process explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
@@ -164,7 +164,7 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """A device's clocks explain no cells of its copy engine (`copied`)."""
+    """Returns what explains a finding; a device's clocks never explain cells of copy engines."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -193,7 +193,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """A limit of clocks counts only for cells in which it was seen."""
+    """A capped clock explains only those cells in which it was seen."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 
@@ -254,8 +254,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of the kernel's log names those on the same part: one fault does not look like
-    two."""
+    """Yields all findings. Those from the kernel's log also name the findings on the same part that
+    they confirm."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -280,8 +280,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings about measured parts, and all warnings if a cell failed or is
-    low."""
+    """Returns failures and warnings about measured parts. If a cell failed or is low, it returns
+    all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -1,4 +1,4 @@
-"""Checks the state of accelerators, their drivers, and how they are set up."""
+"""Checks the state and the settings of accelerators and their drivers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """If no throttling was seen under load, the latest state counts."""
+    """Reports slowed clocks: those seen under load or, if there are none, the latest state."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -89,7 +89,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    """A process that only has the device open slows nothing."""
+    """Reports other processes on a device, as a note if they only have the device open."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
@@ -156,7 +156,7 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Devices that nobody has set up do not count."""
+    """Reports devices whose relaxed ordering is off."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )
@@ -223,7 +223,8 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """A limit counts if it is below the board's default, or below that of others of the model."""
+    """Reports a power limit below the board's default or, if the default is unknown, below the
+    limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)

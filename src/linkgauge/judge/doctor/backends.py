@@ -1,4 +1,4 @@
-"""Checks for backends that give no answer, or that do not fit their driver."""
+"""Checks for backends that do not answer, or that do not fit the installed driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
-    """Checks backends without an answer, if an accelerator is there that no other one reaches."""
+    """Reports backends that do not answer, if some accelerator is reached by no other backend."""
     machine = evidence.machine
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):

@@ -1,4 +1,4 @@
-"""Decides whether a fact about the setup slowed what a run measured: if not, it is a note."""
+"""Decides whether a problem in the setup slowed the run. If it did not, it is only a note."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _OF_PEERS = ("bar1", "acs")
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """A warning about the setup is a note if no figure that depends on it is low, failed, or behind
-    its peers, and it explains no other finding."""
+    """Turns a warning about the setup into a note, if no figure that depends on that setting is
+    low, failed or behind its peers, and if the warning explains no other finding."""
     if not any(one.check in SETUP and one.severity == "warn" for one in found):
         return list(found)
     cases = cases_of(evidence)
@@ -53,7 +53,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _depends(case: Case, one: Finding) -> bool:
-    """Everything depends on the machine as a whole."""
+    """Whether a cell uses what a finding is about. All cells depend on the machine as a whole."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
     if one.check in OF_CLOCKS and is_by_copy_engine(case):

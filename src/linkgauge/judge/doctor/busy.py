@@ -53,7 +53,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """Whether the cell crosses the host's memory while other programs kept many CPUs busy."""
+    """Whether a cell used host memory while other programs kept many CPUs busy."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0
@@ -93,7 +93,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """Counts during the run or, without readings before and after it, since boot."""
+    """Reports CPU time taken by the hypervisor: during the run if known, or else since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -111,8 +111,8 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """Returns how far the interval reaches from the figure, as a fraction, if it missed the
-    precision that was asked for; infinite without an interval."""
+    """Returns the relative error of a cell that missed the requested precision, or infinity if it
+    has no interval. Returns None if the cell is precise enough."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None

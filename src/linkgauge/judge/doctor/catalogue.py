@@ -1,4 +1,4 @@
-"""The catalogue of checks. Ids stay from version to version: waivers and tickets name them."""
+"""The catalogue of checks. Ids never change, because waivers and tickets name them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SCHEMA: Literal["linkgauge.checks/1"] = "linkgauge.checks/1"
 
 
 class CheckEntry(msgspec.Struct, frozen=True):
-    """A check, as the catalogue has it.
+    """A check of the catalogue.
 
-    id: The name of the check, which stays.
+    id: The name of the check, which does not change between versions.
     of: `doctor` for a finding, `check` for a reason why a node is not healthy.
-    severity: How severe its findings can be.
-    reads: What it reads.
-    limit: From where on it finds something.
-    why: Why that matters.
-    action: What to do.
+    severity: The severities that its findings can have.
+    reads: The data that the check reads.
+    limit: The condition under which the check reports a finding.
+    why: Why the finding matters.
+    action: What to do about the finding.
     unit: The unit of the value that a waiver accepts; empty if a waiver accepts a severity."""
 
     id: str
@@ -43,12 +43,12 @@ class CheckEntry(msgspec.Struct, frozen=True):
 
 
 class Counterpart(msgspec.Struct, frozen=True):
-    """A test of another tool.
+    """A test of another tool, and the checks that correspond to it.
 
     tool: The tool and where its tests are listed.
     test: The name of the test there.
-    checks: The ids of the checks that find the same; empty if there are none.
-    note: In what they differ, or why there is none."""
+    checks: The ids of the checks that find the same problem; empty if there are none.
+    note: How test and checks differ, or why no check corresponds to the test."""
 
     tool: str
     test: str
@@ -59,9 +59,9 @@ class Counterpart(msgspec.Struct, frozen=True):
 class Catalogue(msgspec.Struct, frozen=True):
     """The catalogue of checks.
 
-    schema: The name and version of this form.
-    checks: The checks, in the order of subjects.
-    counterparts: The tests of other tools, with the checks that find the same."""
+    schema: The name and version of this document's format.
+    checks: The checks, grouped by subject.
+    counterparts: Tests of other tools, with the checks that find the same problems."""
 
     checks: tuple[CheckEntry, ...]
     counterparts: tuple[Counterpart, ...] = ()
@@ -259,7 +259,7 @@ _COUNTERPARTS = Path(__file__).with_name("counterparts.yml")
 
 
 def checks() -> tuple[CheckEntry, ...]:
-    """Returns the checks of `doctor`, and the reasons of `check`."""
+    """Returns the checks of `doctor`, and the reasons for which `check` calls a node unhealthy."""
     return (
         *(_entry(*row) for row in _ROWS),
         *(CheckEntry(name, "check", ("fail",), reads, limit, "the node is not fit for work", action)

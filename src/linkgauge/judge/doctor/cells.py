@@ -1,4 +1,4 @@
-"""Checks cells that failed, and finds the part that they share."""
+"""Checks cells that failed, and finds the part that they have in common."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """On bare metal, CUDA does not support copies between devices while an IOMMU translates (CUDA
-    C++ Programming Guide, IOMMU on Linux)."""
+    """Whether copies between devices failed because an IOMMU translates on bare metal, which CUDA
+    does not support (CUDA C++ Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

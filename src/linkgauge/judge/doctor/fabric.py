@@ -1,4 +1,4 @@
-"""Checks what leaves a device: links of a fabric and their switches, and network adapters."""
+"""Checks a device's connections: fabric links, fabric switches and network adapters."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ NO_MODULE = "none"
 
 
 def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
-    """Returns the ports that are not down, by the adapter's name."""
+    """Returns the network ports that are not down, grouped by adapter name."""
     ports = (one for one in machine.known.adapters if one.pci in machine.functions)
     return grouped((one.device, one) for one in ports if one.state in (None, "active"))
 
 
 def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple[str, ...]]:
-    """Nothing is known of a virtual machine, whose bridges are made up."""
+    """Returns how near the nearest adapters of a device are, and their names. In a virtual machine,
+    this is unknown, because its PCI bridges are emulated."""
     if machine.is_virtual:
         return None, ()
     found = grouped(
@@ -55,7 +56,7 @@ def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple
 
 
 def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
-    """With a single adapter, some accelerators are always far."""
+    """Reports accelerators far from all adapters; a note if there is only one adapter."""
     machine = evidence.machine
     far = [
         (name, address, adapters)
@@ -155,7 +156,7 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """If every device has lost links to it, the switch is at fault."""
+    """Reports a switch to which every device has lost links."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -217,8 +218,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """All cards of the model must lack equally many links, also before the run. Whether a card may
-    lack links depends on its form factor and model."""
+    """Whether a device lacks links by design: all cards of its model must lack equally many links,
+    also before the run, and the form factor and model must allow it."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -255,7 +256,7 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """Behind NVSwitch, a device joins the fabric and, if that spans hosts, a cluster's clique."""
+    """Reports devices that did not join NVSwitch's fabric or, across hosts, a cluster's clique."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -297,8 +298,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Missing peer access is no fault if no fabric joins devices, and none reaches another's
-    memory."""
+    """Reports refused peer access. It is a note if no fabric joins the devices, and no device
+    reaches the memory of another."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if joined or not refused or any(map(_reaches_peer, evidence.cells())):

@@ -1,4 +1,4 @@
-"""Checks how the host is set up, and copies that a guest's place on its host slows."""
+"""Checks the host's setup, and copies in a guest that its placement on the host slows."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """All threads are slower than one a core, or this process may use few of the near cores."""
+    """Reports that copies with all hardware threads are slower than with one per core, or that this
+    process may only use threads of few cores although more cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -176,7 +177,7 @@ _FEW = 2
 
 
 def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
-    """In a guest, links and ports look well although all copies reach about half of their rate."""
+    """Reports a guest in which all copies with the host reach only about half of their rate."""
     if not evidence.machine.is_virtual:
         return
     cases = [case for case in cases_of(evidence) if _with_host(case)]

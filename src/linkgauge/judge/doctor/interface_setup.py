@@ -1,4 +1,4 @@
-"""Checks how interfaces are set up: rates, rings, queues, interrupts, offloads, and both ends."""
+"""Checks network interfaces: rates, rings, queues, interrupts, offloads, and unequal ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks PCIe links, and has the commands that retrain one."""
+"""Checks PCIe links, and writes the commands that retrain a link."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ LEAST_WORN = 3
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """The registers of a device that is gone from the bus read as ones."""
     named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
@@ -46,7 +45,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """A switch or host bridge is at fault if each of its links is slow or counted errors."""
+    """Reports a switch or host bridge if each of its links is slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -92,8 +91,8 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """A hypervisor emulates the port above, normally with its highest speed. A lower target is
-    probably the host's, which only the host can confirm."""
+    """Reports a port whose target speed limits its link. A guest sees an emulated port: its lower
+    target is probably that of the host's port, which only the host can confirm."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -189,7 +188,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """If all devices of a model have such a slower bridge, no better slot exists."""
+    """Reports a bridge slower than its device; a note if all devices of the model have one."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -215,7 +214,6 @@ def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
 
 
 def _capacity(link: PciLink) -> float | None:
-    """Returns GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
@@ -253,7 +251,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns the ports that redirect traffic through the root complex, with its pairs of ends."""
+    """Returns ports that redirect traffic through the root complex, with the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
@@ -336,8 +334,8 @@ _STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Returns the host's commands and a systemd unit; `speed` is in GT/s. In a `virtual` machine,
-    variables stand for the host's addresses."""
+    """Returns commands for the host that retrain a link to `speed` (in GT/s), and a systemd unit
+    that repeats them at boot. In a `virtual` machine, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)

@@ -1,4 +1,4 @@
-"""Checks what networks report: counters that rose, what limited TCP, the state of interfaces."""
+"""Checks network counters that rose, what limited TCP, and the state of interfaces."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _NEVER = 0.0
 
 
 class _Words(NamedTuple):
-    """From which share of packets on a kind is named (None: only if a figure is low, because
-    healthy networks count it, too), the events, why they matter, and a remedy."""
+    """How to report a kind of event: the `share` of packets from which it is reported (None: only
+    if a figure is low, because healthy networks count such events, too), and texts."""
 
     share: float | None
     found: str
@@ -100,7 +100,7 @@ _WORDS: Mapping[Kind, _Words] = {
 
 
 def check_network_counters(evidence: Evidence) -> Iterator[Finding]:
-    """What explains low figures is a warning, and the rest is a note."""
+    """Reports counters that rose: as a warning if they explain low figures, else as a note."""
     found = grouped(((str(one.about), one.kind), one) for one in counted(evidence))
     for (_, kind), own in found.items():
         is_cause = explains(own, evidence)
@@ -152,7 +152,7 @@ _FAR = 1e-3
 
 
 class _Waits(NamedTuple):
-    """Averages over connections: shares of the time, a window in bytes, a round trip in seconds."""
+    """Averages over TCP connections: time shares, window in bytes, round trip in seconds."""
 
     window: float
     buffer: float
@@ -211,7 +211,7 @@ _LIMITS = (
 
 
 def check_tcp(evidence: Evidence) -> Iterator[Finding]:
-    """Checks what TCP connections waited for (TCP_INFO)."""
+    """Reports what TCP connections waited for (TCP_INFO)."""
     found = grouped(
         (part, (case, _Waits.of(one.rose)))
         for case in cases_of(evidence)

@@ -1,4 +1,4 @@
-"""Checks whether a process may use, and knows, the CPUs and memory near each device."""
+"""Checks whether a process knows the CPUs and memory near each device, and may use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkgauge.model.hardware.inventory import PciFunction
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Devices whose NUMA node is unknown are measured from node 0, which may be far away."""
+    """Reports devices whose NUMA node is unknown or has no memory."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node

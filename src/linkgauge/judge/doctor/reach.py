@@ -1,4 +1,4 @@
-"""Checks why figures are lower than hoped for, or of two values, although nothing is broken."""
+"""Explains figures that are lower than hoped for, or bimodal, although nothing is broken."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """None if reductions would gain little, or if copies show that links are the reason."""
+    """Returns the bandwidth of an all-reduce that is only as fast as rings, that of reductions in
+    switches, the case, and these switches. Returns None for any other case."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -204,7 +205,7 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Collectives may use links in different ways, so links that only they crossed are unknown."""
+    """Reports links that only collectives crossed, so that a slow one need not show."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -1,5 +1,5 @@
-"""The rate of a collective over several hosts: what each host's adapters carry, or less if its
-accelerators exchange less."""
+"""Computes the bandwidth of a collective over several hosts. The network adapters of each host
+limit it, or the exchange between the accelerators within a host."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
 class Carried(NamedTuple):
-    """The rate of each host's adapters in bytes/s."""
+    """The total rate of one host's network adapters in bytes/s, and how it was computed."""
 
     rate: float
     because: str
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Counts the ports of the most frequent rate that are up; ports of a card share its slot."""
+    """Returns the total rate of a host's active ports that have the most frequent rate. The ports
+    of a card are limited by its PCIe slot."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -65,7 +66,7 @@ def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
 
 
 def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carried:
-    """Returns what adapters carry for these devices: no more than their own PCIe links, if
+    """Limits the adapters' rate to the sum of the PCIe links of `devices`, if all of these are
     known."""
     lines = [machine.pci_line(machine.addresses.get(one) or "") for one in devices]
     links = [line[0].link for line in lines if line]
@@ -86,8 +87,9 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """`own` is the bound of one host. Two hosts whose switches reduce form a tree, where each byte
-    crosses once, not nearly twice as in a ring. Without `algorithm`, either is as it should be."""
+    """Returns the bound of `hosts` hosts, or None for an unknown algorithm. `own` is the bound of
+    one host. If the switches of two hosts reduce, each byte crosses the network once (a tree)
+    instead of almost twice (a ring). Without `algorithm`, both are acceptable."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":
@@ -119,7 +121,7 @@ def across(
 
 
 class AcrossHosts(ExchangeRates):
-    """The rates of a collective over several hosts, with as many devices each."""
+    """Computes the rates of a collective over several hosts with equally many devices each."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         super().__init__(paths, work, notes)

@@ -1,5 +1,5 @@
-"""Finds figures of a simulated machine that rest on assumed facts. Only a figure with an achievable
-one, which follows from known facts alone, says something about the machine."""
+"""Finds the figures of a simulated machine that depend on assumed facts, such as the speed of a
+PCIe link. A figure does not depend on them if known facts give its achievable value."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns None if known facts limit the figure. Host memory that this run measured is no such
-    fact."""
+    """Returns the assumed facts on which a figure depends, or None if there are none. Rates of host
+    memory that this run measured are not known facts."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:
@@ -25,7 +25,7 @@ def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected
 
 
 def shown(assumed: Iterable[Assumption]) -> str:
-    """Returns assumed facts in words: `PCIe link of sim:0-3 (Gen 4 x16)`."""
+    """Formats assumed facts: `PCIe link of sim:0-3 (Gen 4 x16)`."""
     return "; ".join(f"{one.fact} of {spans(one.parts)} ({one.value})" for one in assumed)
 
 

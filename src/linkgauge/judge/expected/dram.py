@@ -1,4 +1,4 @@
-"""Computes the rate of host memory from DIMMs, or else from this run's best on similar nodes."""
+"""Computes host memory rates from DIMMs or, if unknown, from this run's best on similar nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """Payload bytes/s of threads within their node, by node and operation, and for each measured
-    path the best of `others`, so that no figure is compared with itself."""
+    """The highest rates of host threads in their own node's memory, in payload bytes/s. `others`
+    has the best of all other paths, so that no figure is compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
@@ -36,7 +36,7 @@ class Ceilings(msgspec.Struct, frozen=True):
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns bytes/s. A copy's bytes count twice, because they are read and written."""
+        """Returns a node's memory traffic in bytes/s. A copy counts twice: it reads and writes."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -52,7 +52,7 @@ _EQUIVALENT = 0.1
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Sizes that fit in caches do not count."""
+    """Returns the highest rates of host memory, without sizes that fit in caches."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -99,7 +99,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Rates measured with threads do not limit a device that transfers `alone`."""
+        """Returns the path of a device into a node's memory. Rates measured with host threads do
+        not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -111,7 +112,7 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Raises Unknown if no rate is known."""
+        """Returns the path of host threads. Raises Unknown if no rate is known."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):

@@ -1,4 +1,4 @@
-"""Computes the rates of collectives, whose exchanges share links fairly (max-min)."""
+"""Computes the rates of collectives, whose exchanges share links by max-min fairness."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ Pair = tuple[str, str]
 
 
 class _Slowest(NamedTuple):
-    """`bus` is the busbw in bytes/s; `pairs` end last in the longest phase."""
+    """A collective's bus bandwidth in bytes/s, and the pairs that finish its longest phase last."""
 
     bus: float
     pairs: tuple[Pair, ...]
 
 
 class ExchangeRates:
-    """`notes` name the library, and what is switched off. `bound` is the busbw for large sizes."""
+    """Computes the bus bandwidth of large calls. `notes` name the library and what is off."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -72,7 +72,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Loose, without `figures`, if no healthy figures are known of a kind of link."""
+        """Returns bounds for a verdict: wide ones if no healthy figures of a kind of link exist."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -105,7 +105,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join every pair and can reduce; else none."""
+        """Returns the switches that join every pair and can reduce, or an empty set."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -164,7 +164,7 @@ class ExchangeRates:
         return list(found.values())
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """None if nothing limits it. Raises Unknown if a path is unknown."""
+        """Returns None if no link limits the rate. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -182,7 +182,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """If only the links are known, their rates are an upper bound."""
+        """Returns a pair's path, with an upper bound if only its links are known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -222,8 +222,8 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Names the pairs whose path is narrower than with `before` devices, or the first that
-        cross a kind of link. None if the map shows neither."""
+        """Returns why `now` devices scale worse than `before`: the pairs with a narrower path, or
+        the first pairs over another kind of link. None if the links show neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))

@@ -1,5 +1,5 @@
-"""Computes theoretical and achievable figures with their arithmetic, from readings and from what
-this run measured of host memory. docs/expect-formulas.md has the sources."""
+"""Computes theoretical and achievable figures and their arithmetic, from the machine's readings and
+the host memory rates that this run measured. Sources are in docs/expect-formulas.md."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """No sharing of links exceeds `most`; `theoretical` assumes fair sharing. A `loose` figure is
-    known roughly. A figure is low, and perhaps low, below its `bounds`. `start` is in seconds.
-    `without` says why nothing is achievable. `each` has bytes/s, None if others take some."""
+    """The expected figure of a cell. However links are shared, no figure exceeds `most`; the
+    theoretical figure assumes fair sharing. A `loose` figure is approximate. A share below the
+    first of `bounds` is low, below the second perhaps low. `start` is the startup time in seconds.
+    `without` says why no achievable figure is known. `each` holds each transfer's rate in bytes/s,
+    None if other transfers reduce it."""
 
     expected: Expected
     most: float | None = None
@@ -67,7 +69,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """Transfers of one `kind` are equally fast if they share nothing. `names` may be shared."""
+    """A transfer's path. Transfers of the same `kind` are equally fast if they share no link or
+    memory in `names`."""
 
     path: ExpectedPath
     kind: int
@@ -88,7 +91,7 @@ class Expectations:
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """With `loaded`, links are in the state that was read under load."""
+        """Returns a cell's expected figure, with link speeds as read under load if `loaded`."""
         transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
@@ -141,7 +144,7 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """Returns the expected time in seconds."""
+        """Returns the expected time of a collective in seconds."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -269,7 +272,7 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """With `queued`, several kernels on one device run one after another."""
+        """Returns the cell's figure. If `queued`, kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -308,7 +311,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """None for less than alone, because hardware may divide a shared link in any way."""
+        """Returns the rate of each transfer. It is None for a transfer that others slow, because
+        hardware may divide a shared link in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -358,8 +362,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """None if the figure is no total. Old files have `span`. Several kernels on a device never all
-    run at once, so that a planned cell is then `serial`."""
+    """Returns how a total is computed; None for other figures. Old files mean `span`. Kernels on
+    one device never all run at once, so such planned cells are `serial`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
@@ -371,7 +375,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
-    """Equal for cells that differ only in names, such as pairs of a rack."""
+    """Returns a key. Cells that differ only in names, such as pairs of a rack, have equal keys."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*(shape.kind for shape in shapes), *Numbers().each(names))
 

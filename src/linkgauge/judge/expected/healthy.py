@@ -1,6 +1,6 @@
-"""The bounds of verdicts on collectives, from healthy machines (`healthy.yml`). The logarithms of
-shares vary around the mean of their kind (operation, algorithm, number of devices) with one
-deviation of all kinds (analysis of variance). What is below the prediction interval is low."""
+"""Computes bounds for verdicts on collectives from healthy machines (`healthy.yml`). For each kind
+(operation, algorithm, number of devices), logarithms of reached shares vary around a mean, with one
+deviation for all kinds (analysis of variance). A figure below the prediction interval is low."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Kind = tuple[CollectiveName, Algorithm, Devices]
 
 
 class Bounds(NamedTuple):
-    """The shares of what is expected below which a figure is low, and perhaps low."""
+    """The shares of the expected rate below which a figure is `low` or `perhaps` low."""
 
     low: float
     perhaps: float
@@ -48,9 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures by size in GB/s, or what an operator asks for. Of several `hosts`, `machine` is one,
-    with `adapters` of its own (`8 x 400G`); `ranks` are those of all. `why` explains a figure that
-    is far from what is expected."""
+    """Figures of a healthy machine in GB/s: `reached` by size, or `asked` for by an operator. With
+    several `hosts`, `machine` and `adapters` (`8 x 400G`) describe one host, and `ranks` counts the
+    devices of all hosts. `why` explains a figure that is far from the expected one."""
 
     machine: str
     hosts: int = 1
@@ -70,7 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Shares of the expected rate once the call has started, at most 1."""
+        """Returns each figure's share of the expected rate after startup, at most 1."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)
@@ -112,8 +112,9 @@ def table() -> dict[Kind, Bounds]:
 def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
-    """A kind with one source or none has the lowest bounds of its algorithm, over as many devices
-    if known, because what one source says may be a property of its machine."""
+    """Returns the bounds for a kind of collective. A kind with fewer than two sources gets the
+    lowest bounds of its algorithm (for as many devices, if known), because a single source may
+    describe only its own machine."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
     if own is not None and own.sources > 1:

@@ -1,7 +1,7 @@
-"""Computes the rates of links. Over PCIe, a write carries up to MaxPayload. A read requests up to
-MaxReadReq, and the root complex may cut completions at any boundary of 64 or 128 bytes; 128 are
-assumed (x86 servers do somewhat better). Kernels move cache lines of 128 bytes. Flow control takes
-a few percent more."""
+"""Computes the rates of links. On PCIe, a write carries up to MaxPayload bytes, and a read requests
+up to MaxReadReq bytes. The root complex may cut completions at any boundary of 64 or 128 bytes; 128
+bytes are assumed (x86 servers do somewhat better). Kernels move cache lines of 128 bytes. Flow
+control takes a few percent more."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from linkgauge.model.transfer import Access, Transfer
 
 
 class Unknown(Exception):
-    """The path of a transfer is unknown. The text is the reason."""
+    """Raised if the path of a transfer is unknown. The text is the reason."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A transfer's use of a `link` or memory. `rate` is in bytes/s after line coding. A byte of
-    payload takes `least` bytes at best (0 for requests, and for what sets no theoretical bound),
-    and `cost` with all overhead. `direction` is "up" or "down" (away from the host) of a PCIe link,
-    "out" or "in" of an interface. Requests go the other way, and are no `payload`."""
+    """A transfer's use of a `link` or memory with a `rate` in bytes/s after line coding. A byte of
+    payload takes at least `least` bytes (0 for requests, and where there is no theoretical bound),
+    and `cost` bytes with all overhead. `direction` is "up" or "down" (away from the host) on a PCIe
+    link, "out" or "in" on an interface. `payload` is false for requests, which go the other way."""
 
     link: str
     rate: float
@@ -50,8 +50,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """`doubts`: why only a theoretical figure is known. `loose`: why healthy hardware varies.
-    `meets` are the host's nodes whose memory a device reaches, each with the kind of link."""
+    """The links and memories that a transfer uses. `doubts` says why only a theoretical figure is
+    known, `loose` why figures of healthy hardware vary. `meets` lists the host nodes whose memory a
+    device uses, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
         )
 
     def flow(self, *, cost: bool) -> Flow:
-        """With `cost`, protocol overhead is included."""
+        """Returns the bytes that each link carries per payload byte, with overhead if `cost`."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -112,7 +113,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Follows the path from the reader or writer. Raises Unknown for a link of unknown state."""
+    """Returns a path over PCIe links. Raises Unknown if a link's speed or width is unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -149,7 +150,7 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """As the slower end reports it, or as `sampled` under load."""
+    """Returns the link's lanes as the slower end reports them, or as `sampled` under load."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -181,7 +182,7 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """`size` is a packet's payload, `request` how many bytes a read asks for (None: a write)."""
+    """A packet's payload in bytes (`size`), and the bytes per read request (None: a write)."""
 
     kind: str
     size: int
@@ -219,7 +220,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """Bytes on the link for a byte of payload, in its direction and `back`."""
+    """The bytes on a link per byte of payload: `cost` in its direction, `back` in the opposite."""
 
     cost: float
     back: float
@@ -231,7 +232,7 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """Raises Unknown if the rate of the links is unknown."""
+    """Returns a path over fabric links. Raises Unknown if no link is active or has a known rate."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
@@ -247,8 +248,8 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Several copy engines may get less of one device than links carry: eight Zhenwu 810E give all
-    readers together what they give one."""
+    """Returns why the rate of several copy engines that read from one device is unknown: links may
+    carry more than the device gives. Eight readers of a Zhenwu 810E together get what one gets."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)
@@ -277,7 +278,7 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """NVLink 1 and 2 send a header first, and answer with a flit. Later ones add two flits."""
+    """NVLink 1 and 2 send one header flit and answer with one; later ones add two flits."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

@@ -1,6 +1,6 @@
-"""Computes the load of links while the cells of a round are concurrent. If no link is overloaded,
-each transfer should be as fast as alone. On a link that is slow, it loses more the fuller the link
-is."""
+"""Computes the load of links while the cells of a round run at the same time. If no link is
+overloaded, each transfer should be as fast as alone. A transfer over a slow link loses more speed
+the fuller the link is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The sum of the rates that transfers would have alone, as a share of the link's rate."""
+    """Each link's load: the sum of the rates its transfers have alone, over the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -35,8 +35,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """The fullest first, empty for a cell measured alone; None if one is overloaded or
-        unknown."""
+        """Returns the loads of a cell's links, the highest first: empty if the cell was measured
+        alone, None if a link is overloaded or the cell's round is unknown."""
         if not is_concurrent(cell):
             return ()
         if cell.round is None:
@@ -55,7 +55,7 @@ class LinkSharing:
             yield self._wiring.route(str(begin), str(end)) or [], part
 
     def crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
-        """Each with the load that the transfer would cause alone."""
+        """Yields the transfer's links, each with the load that the transfer causes alone."""
         for route, part in self._routes(transfer):
             # Between hosts, the PCIe links on the way to adapters have their best rate.
             is_away = any(wire.kind == "network" for wire, _ in route)

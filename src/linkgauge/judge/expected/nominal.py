@@ -1,4 +1,4 @@
-"""Computes the figures to expect if every link ran at its best, not in its present state."""
+"""Computes the figures to expect if every link had its highest speed and width."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the figure in the cell's unit; None unless it exceeds the `expected` one."""
+        """Returns the cell's figure with all links at best, or None if not above `expected`."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:
@@ -54,8 +54,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """PCIe links as fast as both ends support, fabric links active; the same object if nothing
-    changes."""
+    """Returns the machine with each PCIe link as fast as both ends support, and with all fabric
+    links active. Returns the same object if nothing changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine
@@ -97,7 +97,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """If all active links lead to one place, inactive links are assumed to lead there, too."""
+    """Makes inactive links active. They lead where active links lead, if this is one place."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

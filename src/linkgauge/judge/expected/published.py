@@ -1,4 +1,4 @@
-"""Published figures of processors' memory: they say what is usual, and no verdict rests on them."""
+"""Published figures of processors' memory. They show what is usual, and decide no verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """In seconds or bytes/s. `where`: between which cores. `like`: measured on another family."""
+    """A published range in seconds or bytes/s. `where` names the cores between which it was
+    measured, `like` another processor family that was measured instead."""
 
     family: str
     kind: Kind
@@ -82,7 +83,7 @@ TABLE: tuple[Published, ...] = (
 
 
 def published_of(code: str | None) -> dict[Kind, tuple[Published, ...]]:
-    """Returns figures by their kind; nothing for a processor that is not listed."""
+    """Returns published figures by kind; none for a processor that is not listed."""
     family = family_of(code)
     found: dict[Kind, tuple[Published, ...]] = {}
     for one in TABLE:

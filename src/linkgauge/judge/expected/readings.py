@@ -1,6 +1,6 @@
-"""Corrects the read speeds of links, which may rest while idle. A link that carried more than its
-speed allows was faster. The speed is confirmed if the link carried about as much, while all others
-on the way can carry more."""
+"""Corrects the speeds of links that were read while idle, and so may be too low. A link that
+carried more than its read speed allows must have been faster. The read speed is confirmed if the
+link carried about as much, while all other links on the path can carry more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Replaces link speeds that figures refute by those to which the links train under load."""
+    """Replaces link speeds that a figure exceeds by the speeds to which links train under load."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -38,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns slow PCIe links with the most bytes/s of a copy, and whether each is the
-    narrowest."""
+    """Returns, by name, each slow PCIe link with the most bytes/s that a copy moved over it, and
+    whether it is the narrowest link on the path of that copy."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -76,8 +76,8 @@ def _rate(wire: Wire) -> float:
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Returns the speed to which the link trains under load, or the lowest that carries the
-    rate."""
+    """Yields the address of each end that carried more than its speed allows, with the link's speed
+    under load: the lowest supported speed that suffices, or else the lowest speed of PCIe."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):
@@ -99,7 +99,7 @@ def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
 
 
 def as_one(run: Run) -> Run:
-    """Removes the machine's ranks if all are on one machine and each has its own device."""
+    """Removes a run's ranks if all are on one machine and each has its own device."""
     machine = run.machine.alone
     return run if machine is run.machine else replace(run.with_cells(_cell), machine=machine)
 

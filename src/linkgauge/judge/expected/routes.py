@@ -1,4 +1,4 @@
-"""Finds a transfer's path in a machine or between hosts: memories, and the links between them."""
+"""Finds a transfer's path in a machine or between hosts: the memories and links it uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class _Joined(NamedTuple):
-    """Bundles by ends, PCIe links with their direction, and the rest of the path."""
+    """Fabric links by their ends, PCIe links with directions, and the rest of the path."""
 
     bundles: Mapping[tuple[str, str], LinkBundle]
     links: Sequence[tuple[Wire, str]]
@@ -45,7 +45,8 @@ class Paths:
         self._fabric = cache(fabric_path)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """`alone`: no other device or node takes part. Raises Unknown if the path is unknown."""
+        """Returns the path of a transfer. `alone` means that no other device or node takes part.
+        Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
@@ -151,7 +152,7 @@ _USUAL = 1500
 
 
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
-    """Raises Unknown if an interface's rate is unknown."""
+    """Returns the path between two hosts. Raises Unknown if an interface or its rate is unknown."""
     ranks = {rank.number: rank for rank in machine.ranks}
     if not ranks:
         raise Unknown("which interfaces the two ends have is unknown")

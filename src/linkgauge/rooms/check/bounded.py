@@ -42,7 +42,7 @@ SHARE = 0.6
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Leaves out the search for the best settings, which would take longer than the check."""
+    """Returns settings without a search for the best ones, which would outlast the check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Takes other pairs of devices each minute (the same on a simulated machine), so that repeated
-    checks cover all. Raises InputError if a named backend or device is absent."""
+    """Returns a plan with other pairs of devices each minute (always the same if simulated), so
+    that repeated checks cover all. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -103,7 +103,7 @@ _LEAST = 0.5
 
 
 class Task(msgspec.Struct, frozen=True):
-    """`deadline` is of the monotonic clock, which all processes of a machine share."""
+    """What to measure until `deadline`, a time of the monotonic clock that all processes share."""
 
     settings: Settings
     label: str
@@ -124,7 +124,7 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """`what` names the cell, or a step such as `opening the devices`."""
+    """A step of a check: `what` names a cell, or a step such as `opening the devices`."""
 
     what: str
     is_cell: bool = False
@@ -140,7 +140,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """`missing` are planned cells without a result; `doing` was cut off after so many seconds."""
+    """A brief run. `missing` are planned cells without a result. `doing` is the step that was cut
+    off, and the seconds that it had taken."""
 
     seconds: float
     run: Run | None = None
@@ -150,7 +151,7 @@ class Bounded(BriefRepr, msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """Leads its own process group, so that killing it kills the whole group."""
+    """A process with its own process group, so that killing it kills its children, too."""
 
     words = CheckStep | Kept
 
@@ -167,7 +168,7 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Ends at the deadline or KeyboardInterrupt. Keeps the process's output in `folder`."""
+    """Measures in a process that ends at the deadline; its output is kept in `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -238,7 +239,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Cells that would be judged low are measured once more."""
+    """Measures a task for another process. Cells that would be low are measured once more."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

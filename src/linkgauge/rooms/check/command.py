@@ -62,8 +62,7 @@ def check(asked: CheckOptions) -> int:
 
     Examples:
         linkgauge check --under 60s
-        linkgauge check --machine dgx-h200-8 --devices 8 --json
-    """
+        linkgauge check --machine dgx-h200-8 --devices 8 --json"""
     began, form = time.monotonic(), asked.form
     with ending(began + time_of(asked), form):
         result = checked(asked, began)
@@ -82,7 +81,8 @@ def check(asked: CheckOptions) -> int:
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
-    """Takes the time from `began` (monotonic). `say` gets messages. Raises InputError."""
+    """Checks this node. `began` is the monotonic time of the start. `say` prints messages, and
+    `now` gets the current step. Raises InputError for invalid options."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -162,7 +162,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process at the deadline, since a file system may hang."""
+    """Ends this process at the deadline, because a hanging file system may block it."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

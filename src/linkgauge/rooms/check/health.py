@@ -43,7 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """`lost` cells are worse than the baseline's; `devices` are how many are there and wanted."""
+    """A node's health. `lost` are the cells that are worse than in the baseline. `devices` holds
+    two counts: found and expected."""
 
     reason: Reason
     bounded: Bounded
@@ -59,7 +60,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """Returns the run's verdict, or fail where the reason is not one of the run's own."""
+        """Returns the run's verdict, or `fail` for reasons that the run itself does not show."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word
@@ -80,7 +81,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """A cell that takes more than `timeout` seconds counts as hanging."""
+    """Judges a brief run. A cell that takes more than `timeout` seconds counts as hanging."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -149,7 +150,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """A cell without a figure counts as the largest loss."""
+    """Returns the cell with the largest loss; a cell without a figure counts as the worst."""
     return max(lost, key=lambda one: math.inf if one.loss is None else one.loss)
 
 
@@ -162,14 +163,14 @@ MOST_MESSAGE = 1024
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """Kubernetes' NodeCondition (core/v1). A check knows no earlier conditions.
+    """Kubernetes' NodeCondition (core/v1).
 
     type: The type of the condition.
     status: Whether the links are healthy.
-    reason: The reason, of a closed list.
+    reason: The reason, one of a fixed list.
     message: The verdict in one line.
     lastHeartbeatTime: When the check ended (RFC 3339).
-    lastTransitionTime: The same."""
+    lastTransitionTime: The same time, because a check knows no earlier conditions."""
 
     type: str
     status: Literal["True", "False"]
@@ -180,7 +181,7 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HealthResult(msgspec.Struct, frozen=True):
-    """The verdict of a check, with the time of day (RFC 3339)."""
+    """The verdict of a check, with its date and time (RFC 3339)."""
 
     health: Health
     at: str

@@ -29,8 +29,7 @@ def describe_run(asked: DescribeOptions) -> int:
 
     Examples:
         linkgauge describe -o mine.yml
-        linkgauge describe before -o mine.yml
-    """
+        linkgauge describe before -o mine.yml"""
     from linkgauge.engine.kept.runs import one_run
     from linkgauge.model.units import count_of
     from linkgauge.report.files import write_asked

@@ -1,5 +1,5 @@
-"""Fits a described machine's rates to a run's figures. The best figure over a link is the link's
-own rate. Copies at once that reach less than each alone get a link that they share at the node."""
+"""Fits the rates of a machine description to a run's figures. The best figure over a link gives the
+link's rate. Concurrent copies that are slower than each alone get a shared link at the node."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """An unmeasured access counts as the other one, an unmeasured reverse as 0."""
+        """Returns efficiency and reverse cost. An unmeasured access has the other's efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -188,7 +188,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Startup is the time of small copies beyond that of their bytes."""
+    """Fits startup times: what small copies take in addition to the time of their bytes."""
     copies = [one for one in figures if one.engine.kind == "ce"
               and one.cell.operation in ("timed-copy", "copy-ping-pong")]  # fmt: skip
     fields = "startup", "write_startup", "peer_startup"
@@ -252,7 +252,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """The smallest calls show a call's startup, large ones the efficiency of the links."""
+    """Fits a call's startup to the smallest calls, and the links' efficiency to large calls."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return
@@ -274,7 +274,7 @@ def _ratio(tree: Tree, figures: Sequence[Figure]) -> float:
 
 
 def _middle(values: Iterable[float]) -> float:
-    """The geometric mean of the least and the greatest value; 1 without any."""
+    """Returns the geometric mean of the smallest and the largest value; 1 without values."""
     known = list(values) or [1.0]
     return math.sqrt(min(known) * max(known))
 

@@ -1,4 +1,4 @@
-"""Describes a machine by a run's figures; kinds that its simulation misses are unknown."""
+"""Describes a machine by a run. Kinds of figures that its simulation misses count as unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """`given` of `figures` come out of the machine's simulation as they were measured."""
+    """A machine description. Its simulation reproduces `given` of the run's `figures`."""
 
     text: str
     figures: int
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 def measured(run: Run, structure: Tree) -> Measured:
-    """Raises InputError if the run has no figures."""
+    """Describes a machine by its structure and a run. Raises InputError without figures."""
     figures = figures_of(run)
     if not figures:
         raise InputError("the run has no figures: nothing describes the machine's rates")
@@ -46,7 +46,7 @@ def measured(run: Run, structure: Tree) -> Measured:
 
 
 def fitted(structure: Tree, figures: Sequence[Figure]) -> tuple[Tree, int]:
-    """Returns the description, and how many figures of known kinds come out as measured."""
+    """Returns the description, and how many figures of known kinds its simulation reproduces."""
     tree = fit(structure, figures)
     found = grouped(
         (one.known_by, is_near(one, other, NEAR))

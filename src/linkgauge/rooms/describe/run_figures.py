@@ -1,4 +1,4 @@
-"""The figures of a run, and what a described machine reaches in their place."""
+"""Reads the figures of a run, and simulates them on a described machine."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def figures_of(run: Run) -> list[Figure]:
 
 
 def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
-    """Returns what the described machine reaches without noise; None if it refuses."""
+    """Returns the figures of the described machine without noise; None if it refuses a cell."""
     quiet = {name: value for name, value in tree.items() if not name.startswith("noise")}
     simulation = Simulation("described", yaml.safe_dump(quiet | {"noise": 0}))
     settings = Settings((1,), samples=1, verify=False, simulation=simulation)
@@ -109,7 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns standard deviations by kind of path; that between runs is a recorded one."""
+    """Returns standard deviations by kind of path. The deviation between runs is that of recorded
+    machines, because a single run does not show it."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

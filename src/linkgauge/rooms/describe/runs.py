@@ -14,7 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns name and YAML of a run's machine; None for texts that name another machine."""
+    """Returns name and YAML of a run's machine; None if the text does not name a run."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None
@@ -28,7 +28,8 @@ def given(text: str) -> tuple[str, str] | None:
 
 
 def described_by(path: Path) -> Measured:
-    """Raises InputError for a run of a simulation or of several processes, or without figures."""
+    """Describes the machine of a run. Raises InputError for a run that is simulated, has several
+    processes or has no figures."""
     run = read_run(path)
     if run.settings.simulation is not None:
         raise InputError("the run is of a simulated machine, which has a description already")

@@ -46,8 +46,7 @@ def expect(asked: ExpectOptions) -> int:
         linkgauge expect
         linkgauge expect "8 x H100 SXM"
         linkgauge expect "8 x MI300X" -o expected.html
-        linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json
-    """
+        linkgauge expect dgx-h200-8 --change 'pcie=4x16' --json"""
     from linkgauge.report.reading import page_of_document
     from linkgauge.report.render.writing import check_name, write_page
 

@@ -1,4 +1,4 @@
-"""Forms what a machine should reach: a standard run's figures, and collectives over its devices."""
+"""Computes what a machine should reach: the figures of a standard run, and of collectives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMA: Literal["linkgauge.expect/1"] = "linkgauge.expect/1"
 
 
 class ExpectedFigure(msgspec.Struct, frozen=True):
-    """What equal cells of a benchmark should reach.
+    """What comparable cells of a benchmark should reach.
 
     benchmark: The benchmark.
     title: What it measures.
@@ -48,7 +48,7 @@ class ExpectedFigure(msgspec.Struct, frozen=True):
     achievable: The figure that they should reach; null if unknown.
     theoretical: The limit that they cannot exceed; null if unknown.
     because: The arithmetic, or what is unknown.
-    cells: The number of equal cells.
+    cells: The number of comparable cells.
     of: The number of cells of the benchmark.
     first: The transfers of the first of these cells."""
 
@@ -99,7 +99,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
     devices: The number of devices, by model.
     figures: What the benchmarks of the standard profile should reach.
     collectives: What collectives over 2, 4, 8 … and all devices should reach.
-    without: The benchmarks of which nothing is known, with the reason."""
+    without: The benchmarks without an expected figure, each with the reason."""
 
     schema: Literal["linkgauge.expect/1"] = SCHEMA
     name: str | None
@@ -112,7 +112,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Takes the described machine, or else this one, without measuring. Raises InputError."""
+    """Returns what the simulated machine, or else this one, should reach. Raises InputError."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:
@@ -155,7 +155,7 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
 def _collectives(
     request: RunRequest, machine: Machine, name: str | None
 ) -> Iterator[ExpectedBusbw]:
-    """Over 2, 4, 8 … and all devices of a host, and all devices of 2, 4, 8 … and all hosts."""
+    """Yields bounds over 2, 4, 8 … and all devices of a host, and over 2, 4, 8 … and all hosts."""
     paths = Paths(machine, Ceilings())
     for fabric in collecting(request.over(machine))[:1]:
         hosts = grouped((device.node, device.memory) for device in fabric.devices)

@@ -16,7 +16,7 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell is of the first host alone, or one copy between it and one of `away`."""
+    """Whether a cell is within the first host, or one copy between it and a place in `away`."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
@@ -26,7 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """`own` are the limits of one host. None for a collective without a known algorithm."""
+    """Returns the bound of several hosts, from `own` of one host; None for unknown algorithms."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")

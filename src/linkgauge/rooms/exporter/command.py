@@ -74,8 +74,7 @@ def exporter(asked: ExporterOptions) -> int:
         linkgauge exporter
         linkgauge exporter --listen 0.0.0.0:9410
         linkgauge exporter --textfile linkgauge.prom
-        linkgauge exporter --otlp http://127.0.0.1:4318
-    """
+        linkgauge exporter --otlp http://127.0.0.1:4318"""
     from linkgauge.machine.extras import needed
     from linkgauge.report.files import write_asked
 

@@ -29,7 +29,7 @@ Labels = Mapping[str, str]
 
 
 class Families:
-    """A sample without a value (None) is left out, because a missing value is not 0."""
+    """Families of metrics. A sample without a value is left out: a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
@@ -51,7 +51,7 @@ class Families:
     def add_state(
         self, name: str, help: str, state: str, states: Iterable[str], labels: Labels, key: str
     ) -> None:
-        """Adds a sample for each state, the label `key`: 1 for the current one, else 0."""
+        """Adds a sample for each state as label `key`: 1 for the current state, else 0."""
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
@@ -142,7 +142,7 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """The lower value, which both ends of a link support, or the one that is known."""
+    """Returns the lower value, which both ends of a link support, or the only known value."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -309,7 +309,7 @@ def _add_run(families: Families, run: PastRun) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """The time since each run ended; for an interrupted run, since it began."""
+    """Adds the time since each run ended; for an interrupted run, since it began."""
     for run in results.runs:
         age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
         families.add("last_run_age_seconds", what, age, _labels(run))

@@ -29,7 +29,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """`value` is None if too old, `age` in seconds; `stale` if a later reading failed or hangs."""
+    """A reading. `value` is None if it is too old, and `age` is in seconds. If `stale`, a later
+    reading failed or hangs."""
 
     value: T | None
     age: float | None
@@ -42,7 +43,7 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` at most once in `period` seconds, in a thread that may hang alone."""
+    """Calls `read` at most once in `period` seconds, in its own thread, because it may hang."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits until that monotonic moment, unless the reading took `deadline` seconds."""
+        """Waits for a reading until `until`, unless it has taken `deadline` seconds already."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))
@@ -175,7 +176,7 @@ class ThisMachine:
 
 
 def open_gpus() -> Gpus:
-    """Raises Unsupported if there is no management library."""
+    """Returns the GPUs. Raises Unsupported without the vendor's management library."""
     from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
     return LiveGpus()

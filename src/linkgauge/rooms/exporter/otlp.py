@@ -1,5 +1,5 @@
-"""Sends the exporter's metrics by OTLP: in OpenTelemetry's conventions for hardware where these
-know them (`hw.temperature`), else as `linkgauge.cell_bandwidth`, with a unit (`By/s`)."""
+"""Sends the exporter's metrics by OTLP with units (`By/s`). Their names follow OpenTelemetry's
+conventions for hardware (`hw.temperature`), else they are like `linkgauge.cell_bandwidth`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """`more` makes attributes of labels; those in `instead` are then left out."""
+    """A named metric. `more` turns labels into attributes; labels in `instead` are dropped."""
 
     name: str
     unit: str
@@ -132,7 +132,7 @@ def _hardware(labels: _Labels, instead: tuple[str, ...]) -> dict[str, str]:
 
 
 def exporter_to(url: str) -> Any:
-    """Returns the library's exporter. Raises InputError for what is no address."""
+    """Returns an OTLP exporter to `url`. Raises InputError if this is not an address."""
     if re.fullmatch(r"https?://[^/]+/?", url):
         url = url.rstrip("/") + PATH
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):

@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """`host`, `simulated`, `label` must match (None: any); the run has all `benchmarks`."""
+    """Selects runs by `host`, `simulated` and `label` (None: any) that have all `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -59,7 +59,7 @@ class Which(NamedTuple):
 
 
 class ResultSource(Protocol):
-    """`read` returns the same object as before until something changes."""
+    """A source of results. `read` returns the same object until something changes."""
 
     period: float
 
@@ -74,7 +74,7 @@ def _group(run: PastRun) -> _Group:
 
 
 class FromHistory:
-    """The history is read again only after it has changed, and then only for new runs."""
+    """Reads results from the history. After the history has changed, reads only new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -141,12 +141,12 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """The last figure is shown. A skipped cell has none, and so comes first."""
+    """Orders a cell's figures: the last one is shown. Skipped cells come first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Takes each label's latest run, and earlier ones after `since`, up to a limit of cells."""
+    """Returns each label's latest run, and its runs after `since` up to a limit of cells."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

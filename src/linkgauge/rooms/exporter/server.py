@@ -1,4 +1,4 @@
-"""Serves the page that Prometheus scrapes. Slow parts are kept; a scrape only joins them."""
+"""Serves the page that Prometheus scrapes. A scrape joins parts that were made before."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _NOTHING = _Part(Results(), Families)
 
 
 class MetricsPage:
-    """Makes a part again only after its source has changed."""
+    """A page of metrics. Each part is made again only after its source has changed."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine, self._source, self._lock = machine, results, Lock()
@@ -88,7 +88,7 @@ class MetricsPage:
         return self._of_results
 
     def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
-        """Waits at most `deadline` seconds in all; late readings keep their last values."""
+        """Returns the page. Waits at most `deadline` seconds; late readings keep last values."""
         written, live, last = self._parts(deadline)
         own = last.text(is_open=form.is_open)
         own += END if form.is_open else b""
@@ -207,14 +207,14 @@ class _Connections:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """The connection's own thread closes it."""
+        """Shuts a connection down. The connection's own thread then closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingTCPServer):
-    """Raises InputError if the server cannot listen at the address."""
+    """Serves metrics over HTTP. Raises InputError if it cannot listen at the address."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -243,7 +243,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients may disconnect."""
+        """Ignores errors, because clients may disconnect at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -285,4 +285,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """There may be a hundred requests a second."""
+        """Logs nothing, because there may be a hundred requests a second."""

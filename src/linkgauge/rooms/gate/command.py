@@ -130,8 +130,8 @@ def gate(asked: GateOptions) -> int:
 def held(
     asked: GateOptions, read: Callable[[], BaselineAndRuns], say: Say | None = None
 ) -> GateDocument:
-    """Calls `read` after the options are checked. Measures cells in doubt again. `say` takes
-    messages for people (None: stderr). Raises InputError for unlike runs."""
+    """Compares the runs that `read` returns, after checking options. Measures unclear cells again.
+    `say` prints messages (None: to stderr). Raises InputError for runs that cannot be compared."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import apply, refuse_unmatched

@@ -1,4 +1,4 @@
-"""Describes cells in sentences, for comparisons and the gate."""
+"""Forms sentences about cells, for comparisons and the gate."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """Says `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """Formats `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -107,13 +107,13 @@ def lacking(one: CellChange, better: Better) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """Says `3 more`, or how many more on each side."""
+    """Formats `3 more`, or how many more runs on each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def p_value(p: float) -> str:
-    """Says `0.003`, `2e-05` or `< 1e-99`."""
+    """Formats `0.003`, `2e-05` or `< 1e-99`."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -220,8 +220,8 @@ def _annotation(level: str, title: str, message: str) -> str:
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """Writes limits.yml. A benchmark's limit is its worst cell's median less `least`, or less the
-    variation of the cell's runs if that is larger."""
+    """Returns the text of a limits.yml. A benchmark's limit is the median of its worst cell, with a
+    margin of `least` or, if larger, of the variation between the cell's runs."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:

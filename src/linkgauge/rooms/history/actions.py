@@ -37,7 +37,7 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Returns microseconds since 1970 of a date, a time or an age (`30d`). Raises InputError."""
+    """Returns a date, a time or an age (`30d`) in microseconds since 1970. Raises InputError."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -128,7 +128,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Takes the latest without a name. Raises InputError unless one whole run has the name."""
+    """Accepts the named run, or the latest. Raises InputError unless exactly one run fits."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])
@@ -153,7 +153,7 @@ def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> in
 
 
 def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Adds or renews runs below folders. Returns 3 if any could not be read."""
+    """Adds the runs below folders to the history. Returns 3 if a run could not be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.judge.outcome import outcome_of
@@ -198,7 +198,7 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Deletes with --yes, else only lists. The folders of runs stay."""
+    """Removes old runs from the history if --yes, else lists them. The folders of runs stay."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 

@@ -24,8 +24,7 @@ def history(asked: HistoryOptions) -> int:
         linkgauge history --since 30d
         linkgauge history trend host_to_device_memcpy_ce
         linkgauge history accept
-        linkgauge history import results
-    """
+        linkgauge history import results"""
     from . import actions
 
     action, *arguments = asked.what or ["list"]

@@ -1,4 +1,4 @@
-"""Shows trends of a benchmark's cells: where figures changed, and the machine with them."""
+"""Shows trends of a benchmark's cells: changed figures, and what changed in the machine then."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
     """The trends of figures over the runs of a history.
 
     schema: The kind of document, and its version.
-    trends: The machines, each under each of its setups."""
+    trends: The trends of each machine, one for each of its setups."""
 
     trends: tuple[Trend, ...]
 
@@ -164,8 +164,7 @@ class HistoryDocument(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEM
     """The runs of a history.
 
     schema: The kind of document, and its version.
-    runs: The runs, the oldest first.
-    """
+    runs: The runs, the oldest first."""
 
     runs: tuple[PastRun, ...]
 
@@ -197,7 +196,7 @@ def _near(path: str) -> str:
 
 
 def _history_cells(run: PastRun) -> str:
-    """Says `120 of 120 cells passed`, `118 of 120 cells passed, 3 low`."""
+    """Formats `120 of 120 cells passed` or `118 of 120 cells passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"

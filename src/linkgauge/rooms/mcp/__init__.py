@@ -1,1 +1,1 @@
-"""Serves what judges and describes machines to agents, by the Model Context Protocol."""
+"""Serves verdicts on machines, and descriptions, to agents by the Model Context Protocol."""

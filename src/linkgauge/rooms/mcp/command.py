@@ -16,8 +16,7 @@ def mcp(asked: McpOptions) -> int:
     changes anything.
 
     Examples:
-        linkgauge mcp
-    """
+        linkgauge mcp"""
     from .tools import make_server
 
     make_server().run("stdio")

@@ -33,8 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """By default over 1, 2, 4 … and all devices of the first set that has collectives. Raises
-    InputError for too few devices, or devices without nodes."""
+    """Plans a collective over the numbers of devices in `asked`, by default 1, 2, 4 … and all of
+    the first set with collectives. Raises InputError for too few devices or unknown nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -66,7 +66,7 @@ def kind_of(devices: Sequence[Device]) -> Member:
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
-    """Says `float sum, 4 GPUs`."""
+    """Formats `float sum, 4 GPUs`."""
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 
@@ -99,7 +99,7 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
 
 
 class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
-    """Over the first N devices or, with `by_node`, one device of each of the first N nodes."""
+    """A collective over the first N devices or, if `by_node`, one device on each of N nodes."""
 
     collective: CollectiveName
     counts: tuple[int, ...] = ()

@@ -65,8 +65,7 @@ def scale(asked: ScaleOptions) -> int:
     Examples:
         linkgauge scale all_reduce
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
-        linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
-    """
+        linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64"""
     from linkgauge.report.keeping import Display
 
     from .carrying_out import carry_out
@@ -101,7 +100,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """`1,2,4`, ascending and without duplicates. Raises InputError."""
+    """Reads `1,2,4`. Returns ascending numbers without duplicates. Raises InputError."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

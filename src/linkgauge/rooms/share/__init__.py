@@ -1,1 +1,1 @@
-"""Prepares a kept run for other people: a packed file, or a small page, also without names."""
+"""Prepares a kept run for other people: a packed file or a small page, if wanted without names."""

@@ -1,4 +1,4 @@
-"""Leaves names out of runs and journals. Sentences are formed anew of values, or left out."""
+"""Removes names from runs and journals. Texts are formed again from values, or left out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOTATION = "linkgauge by ce sm cpu nic null host huge thp mapped pageable stagi
 
 
 def shared_texts() -> SharedTexts:
-    """linkgauge's own words are kept."""
+    """Returns linkgauge's own words, which stay when texts are anonymised."""
     names = {*KNOWN, *CATALOG, *shipped(), *PROFILES, *COMMANDS}
     options = _words((*names, _NOTATION))
     titles = _words((STAGED.text, *(row.title for row in CATALOG.values())))

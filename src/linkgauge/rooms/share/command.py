@@ -76,8 +76,7 @@ def pack(asked: PackOptions) -> int:
 
     Examples:
         linkgauge pack results/cpu/default/20261121T201500Z
-        linkgauge pack --anonymize -o run.tar.zst
-    """
+        linkgauge pack --anonymize -o run.tar.zst"""
     from linkgauge.engine.kept.runs import PACKED, one_run
     from linkgauge.machine.captures.archive import STDOUT, check_new, write_new
 

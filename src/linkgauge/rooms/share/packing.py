@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """`id` is also the folder in the archive. `left_out` are files that cannot be anonymised."""
+    """A packed run. `id` names the folder in the archive; `left_out` files cannot be anonymised."""
 
     content: bytes
     id: str
@@ -32,8 +32,8 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Equal folders become equal archives. Files that an interrupted run lacks are made of its
-    journal. Raises InputError for no run's folder, MissingPackage without Zstandard."""
+    """Packs a run's folder; equal folders give equal archives. Files that an interrupted run lacks
+    are made from its journal. Raises InputError for other folders, MissingPackage without zstd."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
@@ -76,7 +76,7 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns seconds since 1970: the end of the run, or its begin if it was interrupted."""
+    """Returns seconds since 1970: the end of the run, or its start if it was interrupted."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

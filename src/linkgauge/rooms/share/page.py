@@ -65,7 +65,7 @@ def shared(run: Run) -> OneRun:
 
 
 def small_page(one: OneRun) -> bytes:
-    """Sections come first; files are attached as far as there is room."""
+    """Returns the page: sections first, then attached files as far as there is room."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -98,7 +98,7 @@ def _html(page: Page, drawer: Drawer) -> bytes:
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:
-    """Six lines of text. The last one names the page's `file` and its size in bytes."""
+    """Returns six lines about a run. The last line names the page, `file`, of `size` bytes."""
     run = one.run
     found = list(verdict(run, one.outcome, Closing()))
     problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))
@@ -158,7 +158,7 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """Without room, less important parts go first; then the longest is cut."""
+    """Formats a finding. If it is too long, leaves parts out, then cuts the longest part."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")

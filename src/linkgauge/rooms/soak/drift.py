@@ -12,7 +12,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """`ratio` is the last level by the first; `at` is the first change, in seconds."""
+    """A lasting change of a cell. `ratio` is the last level divided by the first; `at` is the time
+    of the first change in seconds."""
 
     cell: CellCourse
     ratio: float
@@ -21,7 +22,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Finds changes of at least `LEAST`, the worst first, corrected for the number of cells."""
+    """Returns changes of at least `LEAST`, the worst first, corrected for the number of cells."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

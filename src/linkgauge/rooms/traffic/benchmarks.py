@@ -1,6 +1,6 @@
 """The staged traffic test: host threads and a device use one staging buffer as fast as they can,
-together and alone. Both rates are over the same time. Source: the manual page of
-gc-hosttraffictest, whose tiles are the device's streams."""
+together and alone. Both rates refer to the same time. Source: the manual page of
+gc-hosttraffictest, whose tiles correspond to the device's streams."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """`memory`, `engine` are the device's (`cuda:0.sm`), `threads` the host's (`host:0.cpu*7`)."""
+    """Users of a buffer: a device's `engine` (`cuda:0.sm`), and host `threads` (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -84,7 +84,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """For `host`, threads replace the device. Raises InputError without device or known engine."""
+    """Backend host uses threads as device. Raises InputError without a device or known engine."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -95,7 +95,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """`size` and `payload` are in bytes. Raises InputError for what no device supports."""
+    """Returns the pieces of a device's work. `size` and `payload` are in bytes. Raises InputError
+    for values that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -109,7 +110,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """By default the CPUs of the node but one, which starts the device's work."""
+    """By default, threads use all CPUs of the node but one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -127,7 +128,7 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Buffer
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """The node near the device, or the largest if that has far more CPUs."""
+    """Returns the node near the device, or the largest node if it has far more CPUs."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -136,7 +137,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Rows are combinations, columns devices. Benchmarks without combinations are left out."""
+    """Returns benchmarks with combinations as rows and devices as columns, without empty ones."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -160,8 +161,8 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """Bytes in all samples, None for a side that took no part. `seconds` are the device's, or the
-    host's if it was alone; `host_bytes` counts the bytes in this time."""
+    """The bytes of all samples, None for a side that took no part. `seconds` is the device's time,
+    or the host's if it was alone. `host_bytes` counts the host's bytes in this time."""
 
     seconds: float
     device_bytes: float | None
@@ -169,12 +170,12 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """Returns bytes/s."""
+        """Returns the device's rate in bytes/s, or None if it took no part."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """Returns bytes/s."""
+        """Returns the host's rate in bytes/s, or None if it took no part."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
@@ -195,14 +196,14 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """Takes bytes/s, and formats 10^9 bits a second."""
+    """Formats a rate in bytes/s as 10^9 bits a second."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """The minimums are in bytes/s; 0 means none. None if the cell is good enough."""
+    """Returns a text on a rate below its minimum (bytes/s; 0: no minimum), or None."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -214,7 +215,7 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """`by` is the kind of the device's engine; `streams` are its own, `threads` the host's."""
+    """The device uses `streams` of an engine of the kind `by`; the host uses `threads`."""
 
     by: str = "sm"
     streams: int = 32

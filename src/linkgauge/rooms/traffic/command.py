@@ -63,8 +63,7 @@ def traffic(asked: TrafficOptions) -> int:
 
     Examples:
         linkgauge traffic --buffer 16M --by ce
-        linkgauge traffic --streams 16 --duration 5
-    """
+        linkgauge traffic --streams 16 --duration 5"""
     import msgspec
 
     from linkgauge.cli.options_record import request_of

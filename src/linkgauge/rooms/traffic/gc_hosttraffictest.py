@@ -1,5 +1,5 @@
-"""Graphcore's gc-hosttraffictest, by its manual page. Tiles are the device's streams, the payload
-is a kernel's access. `-r`, `--suppress-failure-reset` and `--dump-tile-overview` change nothing."""
+"""Graphcore's gc-hosttraffictest, by its manual page. Tiles stand for device streams, the payload
+for a kernel's access. `-r`, `--suppress-failure-reset`, `--dump-tile-overview` do nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """Bandwidths are in 10^9 bits a second."""
+    """The options of a call. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -107,7 +107,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """With tiles, the number of transfers is fixed; otherwise the duration is."""
+    """Returns settings. If tiles take part, the number of transfers is fixed, else the duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -133,7 +133,7 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Two factors, the first at most `most`; their product may be slightly more than `count`."""
+    """Returns two factors of `count` or slightly more, the first of them at most `most`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -214,7 +214,7 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    """Raises UsageError for unknown options, and for options that contradict each other."""
+    """Parses options. Raises UsageError for unknown or contradictory options."""
     given = Parser(OPTIONS).given(arguments)
     if "device" not in given:
         raise UsageError("-d: give the id of the device, such as -d 0")

@@ -82,7 +82,7 @@ def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> 
 def document(
     configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
 ) -> str:
-    """All values are strings; fractions have 17 significant digits."""
+    """Returns JSON. All values are strings; fractions have 17 significant digits."""
     root: dict[str, Mapping[str, object]] = {"configuration": configuration}
     for number, run in enumerate(runs):
         cells = [cell for result in run.results for cell in result.cells]

@@ -105,7 +105,7 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """Returns a fraction. Raises InputError if these rounds can prove nothing, or are too many."""
+    """Returns the significance as a fraction. Raises InputError for too few or too many rounds."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -121,7 +121,7 @@ def check_rounds(rounds: int, significance: str) -> float:
 
 
 class MeasuredRounds(NamedTuple):
-    """`end` is what ended the rounds early: Ctrl-C or an error."""
+    """Measured rounds. `end` is the exception that ended them early, such as Ctrl-C, or None."""
 
     taken: Sequence[RoundRun]
     variation: Variation
@@ -144,7 +144,7 @@ def carry_out(asked: RoundsRequest, form: Format) -> int:
 
 
 def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
-    """Raises what ended the rounds if it came before the first run was measured."""
+    """Measures and compares settings. Raises what ended the rounds if no run was measured."""
     started, taken = now(), list[RoundRun]()
     end: BaseException | None = None
     try:
@@ -223,7 +223,7 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether a cell has figures under the first setting and another; skipped cells stay so."""
+    """Whether any cell was tried under the first setting and under another one."""
     for own in _cells(runs, settings):
         first, *others = (any(one and one.status != "skip" for one in each) for each in own)
         if first and any(others):
@@ -232,7 +232,7 @@ def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """Leaves out interrupted runs, because cells or samples may be missing."""
+    """Collects figures by cell. Leaves out interrupted runs, which may lack cells or samples."""
     threads: dict[Key, set[str]] = {}
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     done = [one for one in runs if one.kept.finished]

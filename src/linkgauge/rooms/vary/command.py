@@ -117,8 +117,7 @@ def vary(asked: VaryOptions) -> int:
     Examples:
         linkgauge vary --experiment list
         linkgauge vary --experiment engine
-        linkgauge vary --prefix host_to_ --engine ce --engine sm
-    """
+        linkgauge vary --prefix host_to_ --engine ce --engine sm"""
     if asked.experiment is not None:
         return carry_out_named(asked)
 
@@ -178,7 +177,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """`options` has the values of each option; the first of several is the baseline."""
+    """A named experiment. `options` holds each option's values; the first one is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -250,8 +249,8 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
-    """Given options replace those of the experiment. Raises InputError for an unknown name, or if
-    the experiment does not suit the machine."""
+    """Returns the words and options of an experiment. Options that the user gives replace its own.
+    Raises InputError for an unknown name, or if the experiment does not suit the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")

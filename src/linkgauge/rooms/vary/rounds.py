@@ -32,8 +32,8 @@ KEPT = 2000
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs the command in a shell with these variables (None: unset), and returns the end of its
-    output. Raises LinkgaugeError if it fails; `before` names the next step."""
+    """Runs a command in a shell with these variables (None unsets one), and returns the end of its
+    output. Raises LinkgaugeError if it fails; the message names the next step, `before`."""
     with ExitStack() as ending, Interrupts() as interrupts:
         with interrupts.held():  # Ctrl-C ends the command, also while it starts
             process = start(
@@ -78,7 +78,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """`prepare` is a command that the shell runs before each run."""
+    """What to measure in rounds. `prepare` is a shell command that runs before each run."""
 
     variants: tuple[Variant, ...]
     rounds: int
@@ -95,16 +95,16 @@ class RoundRun(NamedTuple):
 
 class Rounds(Observer):
     def prepares(self, setting: Setting, number: int) -> None:
-        """Is called before the run of this setting in round `number`. Rounds are counted from 0."""
+        """Called before the run of this setting in round `number`, counted from 0."""
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """A block that keeps a run. A signal takes effect after it."""
+        """A context in which a run is kept. Signals take effect at its end."""
         with Interrupts() as interrupts, interrupts.held():
             yield
 
     def concluding(self) -> AbstractContextManager[None]:
-        """A block that keeps the comparison. A signal does not disturb it."""
+        """A context in which the comparison is kept. Signals do not interrupt it."""
         return undisturbed()
 
 
@@ -130,7 +130,7 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Default sizes depend on free memory: the smallest in any plan is used for a table."""
+    """Gives a table its smallest size in any plan, because default sizes depend on free memory."""
     counts = Counter[tuple[int, str, str]]()
     least: dict[tuple[str, str, int], int] = {}
     keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
@@ -154,8 +154,8 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Yields a run that Ctrl-C interrupts before KeyboardInterrupt. Raises LinkgaugeError if the
-    command before a run fails, and all errors of a session."""
+    """Yields each run, also one that Ctrl-C interrupts; then it raises KeyboardInterrupt. Raises
+    LinkgaugeError if the command before a run fails, and all errors of a session."""
     variants, seeds = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -181,7 +181,7 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """The command gets the setting's options: LINKGAUGE_NUMA_NODE for `--numa-node`."""
+    """Runs the command with the setting's options as variables such as LINKGAUGE_NUMA_NODE."""
     if command is None:
         return None
     setting = variant.setting
@@ -196,7 +196,7 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
 
 
 def _reseeded(request: RunRequest, draw: int) -> RunRequest:
-    """On a simulated machine, `draw` determines the noise, so that runs differ."""
+    """Sets the seed of a simulated machine's noise to `draw`, so that runs differ."""
     settings = request.settings
     if settings.simulation is None:
         return request

@@ -1,4 +1,4 @@
-"""Reads the values of `linkgauge vary`'s options, and makes the settings that result from them."""
+"""Reads the values of the options of `linkgauge vary`, and combines them into settings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Combinations of first values come first. Raises InputError, also if nothing varies."""
+    """Returns all combinations of values; the first one has all first values. Raises InputError if
+    there is only one combination, or if there are too many."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:

@@ -1,5 +1,5 @@
-"""Finds cells that got worse, or are worse than expected. Two slow measurements in a row make a
-cell degraded, two good ones end this. Wrong bytes, an error or a timeout count at once."""
+"""Finds cells that got worse, or that are worse than expected. Two slow measurements in a row make
+a cell degraded, and two good ones end this. Wrong bytes, errors and timeouts degrade it at once."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class _State:
 
 
 class Degradation:
-    """A figure is slow if it is worse than usual by more than `least` (by default that of its path)
-    and by more than earlier figures vary, or if it is low against the expectation."""
+    """A figure is slow if it is low against its expectation, or if it is worse than usual by more
+    than `least` (by default that of its path) and by more than earlier figures vary."""
 
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
@@ -61,7 +61,7 @@ class Degradation:
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
-        """`runs` have the latest first; `better` has the tables to learn from."""
+        """Learns the usual figures of the tables in `better` from `runs` (the latest first)."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
@@ -73,7 +73,7 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """The figures since the last lasting change, or before it if it was a loss."""
+        """Returns the figures since the last lasting change; if it was a loss, those before it."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -92,7 +92,7 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """`now` is in seconds, `time` the time of day. None if nothing changed."""
+        """Returns an event if the cell changed. `now` is in seconds, `time` is date and time."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)

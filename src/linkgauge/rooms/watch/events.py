@@ -1,4 +1,4 @@
-"""Events of a watch, a line each. Moments are ISO 8601 (UTC), figures in the cell's unit."""
+"""Events of a watch, one line each. Times are ISO 8601 (UTC), figures in the cell's unit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Begun(_WatchEvent, frozen=True, kw_only=True, tag="begun"):
-    """Cells of a machine are watched.
+    """A watch of a machine's cells has begun.
 
     machine: The machine's name.
     simulated: Whether the machine is simulated.
@@ -73,18 +73,18 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
     cell: The cell.
-    bytes: The bytes that its figure is of; null for work without memory.
+    bytes: The number of bytes to which its figure refers; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
-        `expected`, wrong bytes (`fail`), an error, or no answer.
+      `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.
     simulated: Whether the machine is simulated.
     figure: The cell's figure; null if there is none.
     usual: The cell's usual figure; null if unknown.
     earlier: The number of earlier probes and runs with the usual figure.
     expected: The figure that the hardware should reach; null if unknown.
-    share: How much the figure is of what the hardware should reach when nothing is degraded; null
-        if the cell is not judged.
-    verdict: Whether the figure is as the hardware should reach.
+    share: The figure's share of what the hardware should reach when nothing is degraded; null if
+      the cell is not judged.
+    verdict: The verdict on the figure, by what the hardware should reach.
     reason: The reason why the cell did not pass; null if it passed."""
 
     cell: SeriesId
@@ -116,7 +116,7 @@ class Recovered(Noticed, frozen=True, kw_only=True, tag="recovered"):
 class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
     """Other processes use a device, so its cells wait.
 
-    device: The device, in the notation; `host` is the host.
+    device: The name of the device's memory, such as `cuda:0`; `host` for the host.
     why: The reason why the device was left alone."""
 
     device: str
@@ -126,13 +126,13 @@ class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
 class MeasuredAgain(_WatchEvent, frozen=True, kw_only=True, tag="idle"):
     """A device that was left alone is measured again.
 
-    device: The device, in the notation; `host` is the host."""
+    device: The name of the device's memory, such as `cuda:0`; `host` for the host."""
 
     device: str
 
 
 class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
-    """A probe could not be carried out, or could not be kept; the watch continues.
+    """A probe failed, or the history cannot be used; the watch continues.
 
     reason: The error."""
 
@@ -177,7 +177,7 @@ def event_json(event: Event) -> str:
 
 
 def event_line(event: Event) -> Line | None:
-    """None for events that people need not see."""
+    """Formats an event. Returns None for events that people need not see."""
     said = _said(event)
     if said is None:
         return None
@@ -209,7 +209,7 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """Says `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
+    """Formats `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
     cell = event.cell
     size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
@@ -229,7 +229,7 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """Says `44% of`; of a time, `10.9 times`."""
+    """Formats `44% of` or, for a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -250,7 +250,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """Formats percent. A small share has only one digit: `0.00009%`."""
+    """Formats a percentage. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -50,7 +50,7 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """Returns the share of the CPUs' time in use, 0 if unknown. Idles for `SPAN` seconds."""
+    """Returns the share of CPU time in use during `SPAN` seconds, or 0 if unknown."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -83,7 +83,7 @@ the estimate at once."""
 
 class ProbeSchedule:
     """Cells take turns. A probe may keep devices busy for the share `budget` of `every` seconds;
-    time that it saves or exceeds counts for later probes."""
+    unused or exceeded time counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -97,8 +97,8 @@ class ProbeSchedule:
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next free cells that fit into the time; others keep their turn. Of a table
-        that was never measured, one cell is chosen, because its cost is a guess."""
+        """Returns the next free cells that fit into the time; other cells keep their turn. Of a
+        table that was never measured, it returns only one cell, because the cost is a guess."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -121,7 +121,7 @@ class ProbeSchedule:
             self._costs[of] = latest if latest >= known else known + _NEW * (latest - known)
 
     def measured(self, cells: Collection[CellId], again: Collection[CellId] = ()) -> None:
-        """Measured cells go to the end of the queue, those of `again` to its begin."""
+        """Moves measured cells to the end of the queue, and cells in `again` to its start."""
 
         def order(of: CellId) -> int:
             return 1 if of not in cells else 0 if of in again else 2
@@ -129,7 +129,7 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """Returns the seconds of a cell's last cost, else those of the dearest cell."""
+        """Returns a cell's last cost in seconds; if unknown, that of the most expensive cell."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))

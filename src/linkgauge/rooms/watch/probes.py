@@ -73,8 +73,8 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A probe every `every` seconds, for `seconds` or `probes`, else without end. `budget` is the
-    share of the time in which devices may be busy. Changes below `least` are ignored."""
+    """A watch with a probe every `every` seconds, for `seconds` or `probes`, else without end.
+    `budget` limits the share of time of busy devices. Changes below `least` are ignored."""
 
     request: RunRequest
     every: float
@@ -156,7 +156,8 @@ class Watch:
         return len(chosen)
 
     def _next(self) -> tuple[RunRequest, dict[str, str]]:
-        """A simulation gets the number of cells so far, which decides when faults begin."""
+        """Returns the next request, and why devices are busy. A simulated request holds the number
+        of cells measured so far, which decides when faults begin."""
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
             simulation = replace(simulation, passed=simulation.passed + self._cells)
@@ -227,7 +228,8 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """Exits with 3 if a cell cannot be measured now, 1 for a loss or failure, 4 for none."""
+        """Returns the outcome. Its code is 3 if a cell cannot be measured, 1 for a loss or failure,
+        4 if no cell was measured."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))
@@ -238,7 +240,7 @@ class Watch:
 
 
 class _Timer(Observer):
-    """`busy` is the time from the start of the first cell to the end of the last."""
+    """Measures `busy`: the seconds from the start of the first cell to the end of the last."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -287,7 +289,7 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
-    """`otherwise` replaces a request without cells here. Raises InputError for nothing to watch."""
+    """Watches `otherwise` if the request has no cells here. Raises InputError if both have none."""
     for request in filter(None, (asked.request, otherwise)):
         asked = replace(asked, request=request)
         with opened(request) as session:
