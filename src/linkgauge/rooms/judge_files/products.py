@@ -1,4 +1,4 @@
-"""Reads shipped tables, and describes products whose name alone is known (products.yml)."""
+"""Reads shipped tables; products.yml describes a product of which only the name is known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 
 
 class Vendor(NamedTuple):
-    """`space` names the memory in texts; `named` matches names of its other products."""
+    """A vendor. `space` names its memory (`cuda`); `named` matches models that no table lists."""
 
     pci: int
     space: str
@@ -81,7 +81,7 @@ def _products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """Returns None if `products.yml` does not list the product."""
+    """Returns the product with this name, or None if `products.yml` does not list it."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
@@ -103,7 +103,7 @@ def model_of(device: str) -> str | None:
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """The number is by default the usual server's. None if the text contains anything else."""
+    """Reads `8 x H100 SXM`; the usual server's number is the default. None for other texts."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

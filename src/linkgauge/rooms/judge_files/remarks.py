@@ -1,4 +1,4 @@
-"""Explains figures of another tool: says when the texts of remarks.yml apply."""
+"""Explains figures of another tool: decides which texts of remarks.yml apply."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _of_hosts(seen: _Seen) -> None:
 
 
 def _of_network(seen: _Seen, tool: ToolRun) -> None:
-    """Of what two nodes reduce by the tree, only the algorithm bandwidth crosses the network."""
+    """Fits adapters to a rate. Of the tree's reduction by two nodes, algbw crosses the network."""
     most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:
@@ -165,7 +165,7 @@ def _reported_speed(seen: _Seen, most: float) -> bool:
 
 
 def _fitting(most: float, adapters: int | None = None) -> str:
-    """`most` is in GB/s. Empty if no usual set of adapters fits."""
+    """Says which adapters carry `most` GB/s. Empty if no usual set of adapters does."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed in (10, 25, 50, 100, 200, 400, 800)

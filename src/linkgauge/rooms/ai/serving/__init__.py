@@ -1,4 +1,5 @@
-"""Loads a server with a fixed number of requests (closed loop), or at random moments (open)."""
+"""Loads a server with a fixed number of open requests (closed loop), or at random times (open
+loop)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Raises Unsupported, MissingPackage, and BackendError if the server does not answer."""
+    """Returns what loads the server. Raises Unsupported, MissingPackage, or BackendError if the
+    server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

@@ -38,7 +38,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """None if this process was started alone."""
+    """Returns this process's rank by its launcher, or None if it was started alone."""
     for names in _LAUNCHERS:
         heard = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in heard[:2]) and int(heard[1]) > 1:
@@ -94,7 +94,7 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """With `later`, returns a handle to wait for."""
+        """Adds up gradients of all ranks. With `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
@@ -107,7 +107,7 @@ class Ranks:
         return int(heard)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Returns rank 0's workload on each rank. None tells the ranks to end."""
+        """Sends rank 0's workload to each rank and returns it. None tells the ranks to end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -132,7 +132,8 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Starts ranks after rank 0. Raises Unsupported without `size` devices or as many ranks."""
+    """Starts the other ranks. Raises Unsupported for too few devices or a launcher's other number
+    of ranks."""
     launched = joined()
     if launched is not None:
         if launched.size != size:

@@ -17,7 +17,7 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """`index` is on its host; `name` has the PCI address; `process` is None for one process."""
+    """A device. `index` counts on its host; `name` has the PCI address; `process` may be None."""
 
     index: int
     name: str
@@ -26,7 +26,7 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """`cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
+    """The host that is shown first. `cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
 
     hostname: str
     cuda: int
@@ -58,7 +58,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """`NVIDIA H200 (00000000:1b:00)`: eight digits for the domain, no function number."""
+    """Formats `NVIDIA H200 (00000000:1b:00)`: a domain of eight digits, and no function."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -121,7 +121,7 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """With several processes, their number replaces the index, which other hosts repeat."""
+    """Lists a device by its index or, if there are several processes, by its process."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"

@@ -11,7 +11,7 @@ from ..scan import TextScan
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """Nothing is expected: a CPU writes to a GPU, a driver copies freely, or an end is storage."""
+    """Sets no reference: a CPU writes to a GPU, a driver decides, or an end is storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 
@@ -75,7 +75,7 @@ def _ze_copies(seen: TextScan) -> Iterator[ReportedFigure]:
 
 
 def _ze_peers(seen: TextScan) -> Iterator[ReportedFigure]:
-    """With a read, the first device pulls from the second."""
+    """Yields figures of Intel's ze_peer. In its reads, the first device pulls from the second."""
     row = rf"\s*(?P<size>\d{{1,14}})\s+(?P<rate>{DECIMAL})\s*$"
     for said in seen.rows(*_ZE_OTHERS, row, ways=""):
         if said["ways"]:

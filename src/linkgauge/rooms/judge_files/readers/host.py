@@ -90,7 +90,7 @@ _CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
 
 
 def _ibstat(seen: TextScan) -> None:
-    """Active ports count, at the most frequent speed: others are of other networks."""
+    """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
     speeds = dict[str, str]()
     for _, card, fields in seen.blocks(_CARD):
         said = {name.lower(): value for name, value in fields.items()}
@@ -113,7 +113,7 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, the highest of several: others are of other networks."""
+    """Reads the most frequent speed, the highest if tied. Others are of other networks."""
     found, is_own = dict[int, int](), False
     for number, line in enumerate(seen.lines):
         is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())

@@ -1,4 +1,4 @@
-"""Reads lstopo's XML, and its text on a console, which nest the same objects."""
+"""Reads lstopo's XML and lstopo's text on a console, in which the same objects are nested."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Place(NamedTuple):
 
 
 class _Card(NamedTuple):
-    """`kind` is the class as four hexadecimal digits; `about` has what a ReportedCard has."""
+    """A PCI device: its class in four hexadecimal digits, and the fields of a ReportedCard."""
 
     kind: str
     ids: str
@@ -125,7 +125,7 @@ _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
 
 
 def _console(seen: TextScan) -> None:
-    """Makes the XML's objects. Bridges have no addresses: their places in the text name them."""
+    """Makes the XML's objects. Bridges have no addresses: their line numbers name them."""
     stack = [(-1, Element("topology"))]
     for number, own, _ in seen.marks(_OBJECT, _CPUS):
         if "depth" not in own:

@@ -1,6 +1,6 @@
-"""Reads text and JSON of nvbandwidth 0.2 to 0.10 and of sailbandwidth: `Running NAME.`, a heading,
-column numbers, rows, `SUM NAME VALUE`; the first or last may be missing. Without the command,
-buffers have the default size."""
+"""Reads text and JSON of nvbandwidth 0.2 to 0.10 and of sailbandwidth. The text has `Running
+NAME.`, a heading, column numbers, rows and `SUM NAME VALUE`; the first or the last may be missing.
+Buffers have the default size unless the text shows the command."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
-    """After the figures of a test, only words about data are still of it."""
+    """Notes a test's failure. After the test's figures, only words about data still count."""
     said, test = failed[2] or _WAIVED, failed[1] or name
     seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)

@@ -1,4 +1,5 @@
-"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, rows in docs/vm.md."""
+"""Checks of a virtual machine, each a function `check_…` of a DomainEvidence, with a row in
+docs/vm.md."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """`suited` is a better placement, if any; `too_much`: the host has too little for any;
-    `is_best`: what fits costs more than the domain's own, or fails a check that this passes."""
+    """What checks found. `suited` is a better placement, if any; `too_much`: the domain needs more
+    than the host has; `is_best`: a planned placement costs more than the domain's own, or fails a
+    further check."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
