@@ -1,5 +1,4 @@
-"""Defines AI workloads with random weights. No profile has them: they need torch and take
-minutes."""
+"""Defines AI workloads with random weights. No profile has them: they need torch and time."""
 
 from __future__ import annotations
 

@@ -75,9 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Measures cells; prints errors and notes on stderr. Fails if all cells are skipped, unless
-        `optional`. `figure` is by default a copy's rate or else a latency. After Ctrl-C, the other
-        cells are skipped."""
+        """Measures cells; shows errors on stderr. Fails if all are skipped, unless `optional`. By
+        default copies give rates, others latencies. After Ctrl-C, further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)

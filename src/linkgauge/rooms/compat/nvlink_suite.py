@@ -68,7 +68,7 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens a file, or stdout for None. Removes a new file that stays empty. Raises InputError."""
+    """Opens a file, or stdout for None; deletes a new file left empty. Raises InputError."""
     if out is None:
         yield sys.stdout
         return

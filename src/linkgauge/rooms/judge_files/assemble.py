@@ -136,7 +136,7 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Ad
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Leaves out the memory's rate if the product's copies are slower than its memory."""
+    """Returns the accelerator, without its memory's rate if its engines copy more slowly."""
     table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
@@ -173,8 +173,7 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 
 
 def results_without_figures(failed: Iterable[Failure], backend: str) -> Iterator[Result]:
-    """Yields a result for each failed or skipped test without figures; a skipped one has no
-    cells."""
+    """Yields a result for each test without figures, with one cell unless it was skipped."""
     for test, said in grouped((one.test, one.said) for one in failed).items():
         row, each, (status, kind) = CATALOG.get(test), list(dict.fromkeys(said)), _worst_of(said)
         words = "; ".join(each[:_MOST_WORDS])
@@ -263,7 +262,7 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """Returns the same transfer by an engine of the host: the driver stages it in host memory."""
+    """Returns the same transfer with the host's engine: the driver stages it in host memory."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 

@@ -126,8 +126,8 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
-    """Returns the rate of the slowest low copy in bytes/s, the PCIe links that it fits (`16 GT/s
-    x8`), and the link that the card takes. None if no slower link fits."""
+    """Returns the rate of the slowest copy that is too slow, in bytes/s, the slower PCIe links that
+    fit it (`16 GT/s x8`), and the card's own link. None if no slower link fits it."""
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
@@ -153,7 +153,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Warns if the slowest copy is only as fast as a PCIe link slower than the card takes."""
+    """Warns if the slowest copy fits a slower PCIe link than the card has."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found

@@ -63,9 +63,8 @@ class Described(NamedTuple):
 
 def given(text: str) -> tuple[str, str] | None:
     """Returns a name and a YAML description for a value of `--machine`: files
-    (`topo.txt,lspci.txt`), a product (`8 x H100 SXM`), a fleet (`2 x 8 x H100 SXM`), `mine` or a
-    stored run; None for other values. Raises InputError if files say nothing of a machine, unless
-    it is one YAML or JSON file."""
+    (`topo.txt,lspci.txt`), a product (`8 x H100 SXM`), a fleet, `mine` or a stored run; else None.
+    Raises InputError if files describe no machine, unless one file of YAML or JSON is given."""
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]

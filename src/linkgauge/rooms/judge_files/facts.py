@@ -28,9 +28,8 @@ for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
 class ReportedCard(msgspec.Struct, frozen=True):
-    """A PCIe card; None means that no text says it. `pci` is an address (`0000:1b:00.0`) or a bus
-    (`1b`), `speed` and `width` the link as trained, in GT/s and lanes, `above` the bridges above
-    the card, the nearest first."""
+    """A PCIe card; None is unknown. `pci` is an address (`0000:1b:00.0`) or a bus (`1b`), `speed`
+    and `width` are the trained link's GT/s and lanes, `above` are bridges, nearest first."""
 
     model: str | None = None
     pci: str | None = None
@@ -43,7 +42,8 @@ class ReportedCard(msgspec.Struct, frozen=True):
 
 
 class ReportedGpu(ReportedCard, frozen=True):
-    """An accelerator. `links` fabric links are up, each of `link_rate` bytes/s one way."""
+    """An accelerator of `memory` bytes, with `links` active fabric links (NVLink), each of
+    `link_rate` bytes/s in one direction."""
 
     links: int | None = None
     link_rate: float | None = None
@@ -51,8 +51,7 @@ class ReportedGpu(ReportedCard, frozen=True):
 
 
 class ReportedNic(ReportedCard, frozen=True):
-    """A network adapter. `rate` is a port's, in bytes/s in one direction; `near` holds the distance
-    to each accelerator (`PIX`)."""
+    """An adapter: a port's `rate` in bytes/s one way; `near`, its distances to GPUs (`PIX`)."""
 
     rate: float | None = None
     ports: int = 1
@@ -73,13 +72,11 @@ class ReportedNode(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What texts say of a machine. Keys are accelerators' indices in `gpus`, `nearest`, `cpus` and
-    `bound`, names (`mlx5_0`) or PCI addresses in `nics`, and pairs of accelerators, the lower
-    first, in `joins` (`NV12`, `PIX`, `SYS`, `XGMI`). `counted` is a stated number of accelerators.
-    `nearest` is the distance to the nearest adapter; `cpus` are CPUs near an accelerator, `bound`
-    those of its process (`0-31,64-95`). `settings` are mostly environment variables, `ways` a
-    library's transports (`SHM`, `P2P`, `NET`), `warnings` problems that a tool reports. `dimms`
-    includes empty slots. `vendor` is the tool's."""
+    """What texts say of a machine. `gpus`, `nearest` (distance to an adapter), `cpus` (near it) and
+    `bound` (of its process, `0-31,64-95`) are by accelerator, `nics` by name (`mlx5_0`) or PCI
+    address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two accelerators, the lower first. `counted`
+    is a stated number of them. `settings` include environment variables; `ways` are a library's
+    transports (`SHM`, `P2P`, `NET`). `dimms` includes empty slots. `vendor` is the tool's."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
@@ -108,7 +105,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Returns the vendor of the product, else of the tool, else of a name, else `nvidia`."""
+    """Returns the product's vendor, else the tool's, else a model name's, else `nvidia`."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
     known = [product.vendor for product in map(product_of, models) if product is not None]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
@@ -116,8 +113,8 @@ def vendor_of(facts: Facts) -> str:
 
 
 class HostFigure(NamedTuple):
-    """A figure without a catalogued benchmark. `work` and `parts` are transfers (`host:0 -> null by
-    host:0.cpu`); each of the `parts` has a figure of its own."""
+    """A figure for which the catalogue has no benchmark. `work` is a transfer (`host:0 -> null by
+    host:0.cpu`); `parts` are transfers with figures of their own."""
 
     work: str
     unit: str = BANDWIDTH.symbol
@@ -194,8 +191,8 @@ def copied(
     both: bool = False,
     staged: bool = False,
 ) -> ReportedFigure:
-    """Returns the figure of a copy in GB/s between accelerators or the host (None). The source
-    writes, or the destination reads if `reads`. `both`: the figure is the sum of both directions.
+    """Returns the figure of a copy of `gigabytes` GB/s between accelerators or the host (None). The
+    source writes, or the destination reads if `reads`. `both`: the rate is both directions' sum.
     `staged`: the copy goes through host memory."""
     row, column, ways = 0, destination, "bidirectional_memcpy" if both else "memcpy"
     if source == destination:
@@ -218,8 +215,7 @@ class Failure(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """A tool's output. `failures` are of tests without figures; `remarks` are other messages to
-    show, such as which lines were left out."""
+    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show."""
 
     tool: str
     figures: tuple[ReportedFigure, ...]
@@ -259,7 +255,7 @@ def _filled(one: _Reported, other: object, owner: str, clashes: dict[_Clash, Non
 
 
 def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
-    """Merges mappings and sets. Of other values the first wins, or a text that contains it."""
+    """Merges mappings and sets; of other values, keeps the first or a text that contains it."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -280,7 +276,7 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
 
 
 def _is_equivalent(one: object, other: object) -> bool:
-    """Whether texts contain or mean the same, or numbers above 100 differ by 10 % at most."""
+    """Whether a text contains the other, both name one product, or large numbers are close."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

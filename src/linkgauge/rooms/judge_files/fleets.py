@@ -1,5 +1,5 @@
-"""Describes equal hosts with adapters: `2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. Adapters
-of equal number share leaf switches (a rail). Spine switches carry as much as leaf switches."""
+"""Describes equal hosts with adapters: `2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The nth
+adapters of all hosts share leaf switches (a rail). Spines carry as much as leaf switches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Fleet(NamedTuple):
 
 
 def fleet_of(text: str) -> Fleet | None:
-    """Returns the fleet, or None for other texts. Raises InputError for impossible numbers."""
+    """Reads a fleet; None for other texts. Raises InputError if a number is impossible."""
     machines, plus, adapters = text.partition("+")
     nics = _NICS.fullmatch(adapters) if plus else None
     if plus and nics is None:
@@ -112,7 +112,7 @@ def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
 
 
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
-    """Describes `hosts` hosts by the description of one: each part becomes a row of parts."""
+    """Turns one host's description into that of `hosts` hosts: a part becomes a row of them."""
     one = build(description_of(tree))
     cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
     first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}

@@ -51,7 +51,7 @@ def _from_stdin() -> list[ReadText]:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """Builds a run. Raises InputError without figures, or if `machine` cannot be read."""
+    """Builds a run. Raises InputError without figures, or if `machine` is unreadable."""
     logs = [log for text in texts for log in text.logs]
     figures = (figure for log in logs for figure in log.figures)
     reported = [figure for figure in figures if figure.is_measured or figure.failure]
@@ -226,9 +226,8 @@ def judged_hosts(
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """Groups texts by host. Texts without figures count for every host. A text without a host's
-    name joins an earlier one, unless both have the same figure, or a test that failed in one of
-    them."""
+    """Groups texts by host. Texts without figures count for all hosts. A text that names no host
+    joins an earlier host, unless both have the same figure or a test that failed in one of them."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
     for text in texts:
         if not text.has_figures:

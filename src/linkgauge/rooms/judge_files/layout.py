@@ -51,7 +51,7 @@ class MachineLayout:
         self._has_switch = False
 
     def _host_of_product(self) -> dict[str, Any]:
-        """Returns the nodes of the product's usual host (none if texts give a host's)."""
+        """Describes the product's usual host and puts GPUs there; empty if texts give a host."""
         product, facts = self._product, self._facts
         if product is None or product.host is None or facts.nodes or facts.cpu_model:
             return {}
@@ -239,7 +239,7 @@ class MachineLayout:
         yield from self._nics.items()
 
     def _is_staged(self, *places: int) -> bool:
-        """Whether these exchange data over host memory, so that figures show no switch."""
+        """Whether these accelerators copy over host memory, so that figures show no switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
         reported = {"P2P", "peer access"} & self._facts.ways
@@ -301,8 +301,8 @@ class MachineLayout:
 
     @cached_property
     def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
-        """Returns the links' kind, GB/s of one, the most per accelerator, the shares of the rate
-        that copies and kernels reach, and whether the rate is assumed."""
+        """Returns the kind of link, one link's GB/s, an accelerator's most links, the shares of the
+        rate that copies and kernels reach, and whether the rate is assumed."""
         reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is not None and product.links is not None:
@@ -333,7 +333,7 @@ class MachineLayout:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
     def _installed(self, product: Product) -> int:
-        """Returns the usual number if collectives, which may leave some out, are all there is."""
+        """Returns the number of accelerators: the usual one if collectives may leave out some."""
         there = len(self._gpus)
         is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there

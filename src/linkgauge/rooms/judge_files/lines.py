@@ -146,8 +146,7 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Reads a matrix with or without wrapped lines: figures by row and column (None: N/A), and the
-    numbers of its lines."""
+    """Reads a matrix: figures by row and column (None: N/A), and the numbers of its lines."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1

@@ -1,6 +1,6 @@
-"""Finds how accelerators are linked from the figures of their pairs. Groups of pairs show a
-topology if figures differ more between groups than within, both directions of a pair are in one
-group, each group has as many pairs of every accelerator, and numbers of links differ."""
+"""Finds how accelerators are linked from figures of pairs. Groups of pairs show a topology if
+figures differ more between groups than within, both directions of a pair are in one group, a group
+has as many pairs of each accelerator, and groups' numbers of links differ."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
     """Returns accelerators' NUMA nodes, from the first benchmark. Its pairs are split into fast and
     slow ones: if the fast pairs are exactly those within sets of accelerators, each set is a node.
-    For staged copies, which cross shared links twice, the slow pairs may be."""
+    For staged copies, which cross shared links twice, these may be the slow pairs."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):

@@ -81,7 +81,6 @@ def _products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """Returns the product with this name, or None if `products.yml` does not list it."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
@@ -103,7 +102,7 @@ def model_of(device: str) -> str | None:
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """Reads `8 x H100 SXM`; the usual server's number is the default. None for other texts."""
+    """Returns name and number of `8 x H100 SXM` (default: the usual server's), else None."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

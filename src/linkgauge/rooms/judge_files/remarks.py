@@ -145,7 +145,8 @@ def _of_hosts(seen: _Seen) -> None:
 
 
 def _of_network(seen: _Seen, tool: ToolRun) -> None:
-    """Fits adapters to a rate. Of the tree's reduction by two nodes, algbw crosses the network."""
+    """Says which adapters fit the rate that crosses the network: the bus bandwidth, or the
+    algorithm bandwidth if two nodes reduce by the tree algorithm."""
     most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:

@@ -1,4 +1,4 @@
-"""Searches a text's lines for its readers, and holds what they find."""
+"""Searches a text's lines on behalf of readers, and holds what they find."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Figures(list[ReportedFigure]):
 
 
 class TextScan:
-    """A text and what its reader finds. Without `logs` and `reported`, it has found nothing."""
+    """A text and what a reader finds in it. Without `logs` and `reported`, it has found nothing."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
@@ -78,7 +78,8 @@ class TextScan:
             yield number, own, said
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields all groups' last values at each `rate`, and at `cells` by their `columns`."""
+        """Yields the last value of each named group at each line with a group `rate`, and at each
+        with `cells`, whose names are in `columns`."""
         for _, own, said in self.marks(*patterns, **usual):
             if "rate" in own:
                 yield said
@@ -87,13 +88,14 @@ class TextScan:
                 yield said | dict(zip(columns, own["cells"].split(), strict=False))
 
     def sections(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], int]]:
-        """Yields each line that begins with `head`: number, match, and the next one's number."""
+        """Yields each line that begins with `head`: number, match, and number of the next one."""
         heads = [(n, match) for n, line in enumerate(self.lines) if (match := head.match(line))]
         ends = [*(number for number, _ in heads[1:]), len(self.lines)]
         return ((*one, end) for one, end in zip(heads, ends, strict=False))
 
     def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-        """Yields each section's line number, head and fields, named by up to three headings."""
+        """Yields each section's line number, its head, and its fields. Up to three headings above a
+        field are in its name (`PCI/Bus Id`)."""
         for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
@@ -115,7 +117,7 @@ class TextScan:
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the matrix at a line. Without one, the line above is not understood."""
+        """Returns the matrix at a line; without one, the line above counts as not understood."""
         figures, lines = grid_at(self.lines, start)
         self.used |= lines
         if not figures:
@@ -123,8 +125,8 @@ class TextScan:
         return figures
 
     def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes that `test` (empty: every test) failed or, with `since`, that the figures from this
-        number on did."""
+        """Notes a failure of `test`, or of all tests if it is empty. With `since`, the figures from
+        this number on fail instead, if there are any."""
         said = " ".join(said.split())[:MOST_WORDS]
         own = self.figures[since:] if since is not None else []
         if own and since is not None:
@@ -133,7 +135,8 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """Marks failed tests' figures. A failed call without a test's name spares its figures."""
+        """Marks figures of failed tests. If a failed call names no test, it only ended the output:
+        the figures before it count."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status
@@ -149,7 +152,7 @@ class TextScan:
         self.failures = rest
 
     def _leave_out_impossible(self) -> None:
-        """Leaves out figures beyond any hardware: somebody mistook a unit or a column."""
+        """Leaves out figures beyond any hardware: a tool or reader mistook a unit or column."""
         odd = [one for one in self.figures if not one.is_possible]
         self.figures[:] = [one for one in self.figures if one.is_possible]
         if odd:

@@ -77,7 +77,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Yields why figures are expected, unless a cell is low: then its matrix says it."""
+    """Yields reasons of expected figures, except for low cells, whose matrices show them."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results

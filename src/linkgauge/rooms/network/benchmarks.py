@@ -1,7 +1,6 @@
-"""Defines benchmarks of network interfaces between ranks: single pairs, and patterns of
-TransferBench 1.66 (nicrings, nica2a) in which all interfaces work at once. For nica2a they are
-listed rank by rank, reordered by a stride, and divided into groups, in which each sends to all
-others."""
+"""Defines benchmarks of network interfaces between ranks: pairs, and patterns of TransferBench 1.66
+in which all interfaces work: nicrings, and nica2a, in which each sends to all others of its
+group."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies of host memory, or of GPU memory if `gpus`. `at_once`: all cells run together."""
+    """Copies between hosts' memories, or GPUs' if `gpus`. `at_once`: all cells run together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -182,7 +181,8 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Returns pairs of each interface and all others or, if `rails`, those of its own rail."""
+    """Returns pairs of interfaces of different ranks: all pairs or, if `rails`, only those within
+    groups that have one interface of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

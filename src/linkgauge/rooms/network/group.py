@@ -18,8 +18,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """A rank's copies, which fail after `silent` seconds without progress. `enter` prepares a
-    thread for UCX."""
+    """A rank's copies, which fail after `silent` idle seconds. `enter` prepares UCX's thread."""
 
     policy = POLICY
 

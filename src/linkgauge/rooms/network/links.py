@@ -91,7 +91,7 @@ class Door:
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
         """Returns connections by copy. All ranks connect before they accept, so that none waits for
-        another. Raises BackendError."""
+        another. Raises BackendError if one fails."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -134,8 +134,8 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Returns the destination's address and port for tools; IPv4 first for perftest. Raises
-        BackendError if it has no address."""
+        """Returns the destination's IP address (IPv4 first for perftest) and port for another tool.
+        Raises BackendError if it has no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -198,7 +198,6 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """Returns a free port, for tools that cannot take over an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])

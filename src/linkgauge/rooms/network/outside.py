@@ -1,5 +1,4 @@
-"""Runs tools between two ranks, with a deadline: the destination as a server, the source as a
-client."""
+"""Runs tools between two ranks, until a deadline: the destination is server, the source client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Backend `net`: interfaces move bytes between ranks. With TCP, the engine's rank measures from its
-first call until the last byte has arrived; if this rank sends, the destination answers at the
-end."""
+first call until the last byte has arrived; if it is the sender, the destination confirms that."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """A buffer. For UCX, `handle` is its own worker's name for it; other ranks use `mapped`."""
+    """A buffer. For UCX, `handle` is what its own worker uses, `mapped` what other ranks use."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -105,8 +104,7 @@ class NetRank(RankBackend):
         self._counted = counts_of(connections)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank refuses; None is no consent: rank 0 decides, as it knows both
-        ends."""
+        """Returns why this rank refuses, or None; then rank 0, which knows both ends, decides."""
         return refused(self._rules(transfer))
 
     def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
@@ -130,7 +128,8 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key by UCX engine: UCX maps memory for particular interfaces."""
+        """Returns a key: engines with equal keys can share a buffer. UCX maps memory for particular
+        interfaces, so each UCX engine has a key of its own."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
@@ -139,8 +138,7 @@ class NetRank(RankBackend):
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Allocates a buffer. Raises AllocationError, or Unsupported if `memory` is not
-        possible."""
+        """Raises AllocationError, or Unsupported if this rank cannot place such memory."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")
@@ -180,7 +178,7 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Connects ranks, and returns the group that copies. Raises BackendError."""
+        """Connects ranks, and returns the group that copies. Raises BackendError if that fails."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)

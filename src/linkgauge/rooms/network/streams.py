@@ -66,7 +66,7 @@ def carry_out(
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
     """Moves a stream's bytes. A message from the destination ends the stream if the source has the
-    engine, else starts it."""
+    engine; otherwise it starts the stream."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -100,7 +100,8 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Returns round trips, which the side that begins times. Raises TookTooLong on silence."""
+    """Returns round trips, timed by the side that begins. Raises TookTooLong if a side is
+    silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

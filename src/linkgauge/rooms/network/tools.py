@@ -67,8 +67,7 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the loops' seconds at the received rate. Raises BackendError, as iperf3 exits with
-    0."""
+    """Returns the loops' seconds at the received rate. Raises BackendError if iperf3 failed."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -56,7 +56,7 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of a copy. `there` is the other rank's memory; the engine's rank `moves`."""
+    """A rank's part of a copy. `there` is the other's memory. `moves`: this rank has the engine."""
 
     place: int
     transfer: Transfer
@@ -80,7 +80,7 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Returns when this rank's copies ended, by place. Raises BackendError, or TookTooLong."""
+        """Returns when this rank's own copies ended, by place. Raises BackendError, TookTooLong."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

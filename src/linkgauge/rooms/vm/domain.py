@@ -46,8 +46,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """Returns the kind (`core`) and the vCPUs of the smallest part that spans cells, or
-        None."""
+        """Returns the smallest part in several cells: its kind (`core`) and vCPUs."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -60,7 +59,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part spans cells, and not each vCPU is a socket if there are fewer cells."""
+        """Whether no part spans cells, and sockets are not single vCPUs unless cells are, too."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
@@ -92,8 +91,8 @@ class MemoryPolicy(msgspec.Struct, frozen=True):
 
 
 class HugePages(msgspec.Struct, frozen=True):
-    """Pages that back cells: of the host's default size if `size` is None, and in all cells that
-    other entries do not name if `cells` is None."""
+    """Huge pages that back cells. `size` is None for the host's default size; `cells` is None for
+    all cells that no other entry names."""
 
     size: int | None = None
     cells: Cpus | None = None
@@ -109,8 +108,7 @@ class BusAddress(msgspec.Struct, frozen=True):
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """A PCI controller. An expander has a root bus of its own (`bus_number`) and belongs to a
-    cell."""
+    """A PCI controller. An expander has a numbered root bus of its own, which belongs to a cell."""
 
     index: int
     model: str
@@ -124,8 +122,7 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A passed-through device. `source` is its address on the host as sysfs writes it, `guest` that
-    in the guest (None: libvirt chooses it)."""
+    """A passed-through device: `source`, its host address as in sysfs, and `guest` (None: open)."""
 
     source: str
     guest: BusAddress | None = None
@@ -192,9 +189,9 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether the guest sees threads as cores, for lack of AMD's `topoext`. EPYC models have
-        it, host-model takes the host's; host-passthrough and older models lack it. `vendor` is the
-        host CPU's."""
+        """Whether threads show as cores, for lack of AMD's `topoext`: EPYC models have it,
+        host-model has the host's; host-passthrough and older models lack it. `vendor` is of the
+        host."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)

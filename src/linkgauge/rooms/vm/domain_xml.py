@@ -92,7 +92,6 @@ def _check_depth(root: Element) -> None:
 
 
 def _check_lists(root: Element) -> None:
-    """Raises InputError for long lists of CPUs in many places: they would fill the memory."""
     texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
     if sum(map(length, texts)) > _MOST_LISTED:
         raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {xml.HOW}")

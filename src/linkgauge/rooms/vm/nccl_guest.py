@@ -39,8 +39,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """Yields controllers and their bus numbers. SeaBIOS, OVMF and Linux number buses depth first,
-    by slot and function."""
+    """Yields controllers and bus numbers. Firmware and Linux number buses depth first, by slot."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number

@@ -38,8 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. If no `domain` is given, `running` and `defined` name the host's
-    domains."""
+    """What `linkgauge vm` shows. `running` and `defined` are a host's domains if none is given."""
 
     machine: Machine
     decision: Decision
@@ -279,8 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """Yields an expander for each cell with misplaced cards, their root ports, and their
-    functions."""
+    """Yields an expander per cell, a root port per misplaced card, and the card's functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -326,8 +324,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns a function on another bus. A card's first function becomes 0, others keep their
-    distance."""
+    """Returns a moved function. The card's first one becomes 0, others keep their distance."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

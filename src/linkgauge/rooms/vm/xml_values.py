@@ -51,8 +51,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns values by the number in `key`. Raises InputError if a number is missing or
-    repeated."""
+    """Returns values by the number in `key`. Raises InputError if one is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)

@@ -1,5 +1,4 @@
-"""Loads a server with a fixed number of open requests (closed loop), or at random times (open
-loop)."""
+"""Sends a server a fixed number of requests at once (closed loop), or at random times (open)."""
 
 from __future__ import annotations
 

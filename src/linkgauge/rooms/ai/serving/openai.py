@@ -34,8 +34,7 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer's times in seconds of the monotonic clock. `came` holds each token's, if
-    streamed."""
+    """When an answer ended and, if streamed, when each token came, in monotonic seconds."""
 
     ended: float
     came: tuple[float, ...] = ()

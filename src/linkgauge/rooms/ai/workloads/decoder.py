@@ -86,8 +86,7 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """Returns a layer's parts before and after attention: functions of tensors, so that torch can
-    compile them."""
+    """Returns a layer's parts before and after attention, on tensors, for torch to compile."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 

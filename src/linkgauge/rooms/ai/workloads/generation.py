@@ -31,8 +31,7 @@ _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """Returns about a layer's peak bytes: input, output, both inputs of SwiGLU and their
-    product."""
+    """Returns about a layer's peak bytes: input, output, SwiGLU's inputs and their product."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
@@ -94,8 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Generates tokens. On CUDA each step is a graph, at batch 1 of compiled kernels if these are
-    faster."""
+    """Generates tokens: on CUDA by graphs, at batch 1 of compiled kernels if these are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -159,8 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Captures steps as graphs on the device's own stream. They run in order, so share
-        memory."""
+        """Captures each step as a graph. Graphs run in order, so they share memory."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)

@@ -43,8 +43,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Returns each operation's share of a loop's time and the trace file, if a trace is
-    requested."""
+    """Returns each operation's share of a loop's time, and the trace's file, if asked for one."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -96,8 +95,7 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload. `steps` counts a loop's tokens, bytes or steps; `needed` is device memory in
-    bytes."""
+    """A workload. `steps` are a loop's tokens, bytes or steps, `needed` bytes of device memory."""
 
     steps: int
     needed: int
@@ -166,7 +164,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """Returns the medians of samples. The first two samples warm up and do not count."""
+        """Returns what was measured, without the first two samples, which are a warm-up."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -219,8 +217,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies in, computes and copies out. Computing takes `balance` percent of the longer copy's
-    time."""
+    """Copies in, computes, copies out. Computing takes `balance` % of the longer copy's time."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked

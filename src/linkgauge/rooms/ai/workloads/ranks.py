@@ -38,7 +38,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """Returns this process's rank by its launcher, or None if it was started alone."""
+    """Returns the rank that a launcher gave this process, or None if it was started alone."""
     for names in _LAUNCHERS:
         heard = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in heard[:2]) and int(heard[1]) > 1:
@@ -132,8 +132,7 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Starts the other ranks. Raises Unsupported for too few devices or a launcher's other number
-    of ranks."""
+    """Starts other ranks. Raises Unsupported if devices or a launcher's ranks do not fit `size`."""
     launched = joined()
     if launched is not None:
         if launched.size != size:

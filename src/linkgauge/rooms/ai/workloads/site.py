@@ -57,7 +57,6 @@ class Site:
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """Returns a new stream, or None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -93,7 +92,7 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported unless `needed` bytes fit. Of these, `held` are allocated (None:
+        """Raises Unsupported unless `needed` bytes fit. `held` are allocated already (None:
         all)."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
@@ -111,7 +110,6 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """Returns the device's free bytes, or None if it does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:

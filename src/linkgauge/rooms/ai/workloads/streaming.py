@@ -154,7 +154,7 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds the shares of a loop's time for which link and device are needed at full rates."""
+    """Adds which share of a loop's time the link and the device need at their full rates."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

@@ -152,8 +152,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """Returns the mean square of the last block's output, whose gradients reach every
-        weight."""
+        """Returns the last block's mean square, whose gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():

@@ -52,9 +52,8 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs a program of nccl-tests. Exit codes: 1 for wrong elements or less than
-    NCCL_TESTS_MIN_BW, 5 for what linkgauge does not support, 255 for an unreadable command line,
-    else as `linkgauge run`."""
+    """Runs a program. Exit codes: 1 for wrong elements or less than NCCL_TESTS_MIN_BW, 5 for what
+    linkgauge does not support, 255 for an unreadable command line; others as of `linkgauge run`."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -143,8 +142,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Limits sizes as nccl-tests does: 2 or 3 buffers leave 1 GiB and up to 4 GiB of
-        reserve."""
+        """Limits sizes like nccl-tests: 2 or 3 buffers leave 1 GiB and up to 4 GiB free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -268,8 +266,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """Returns 4 if nothing was measured, else the run's exit code, or 3 if a line is
-        missing."""
+        """Returns 4 if nothing was measured, else the run's code, or 3 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -326,8 +323,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns a cell's time: the ranks' average or, as `-a` asks, rank 0's, the least, the
-        most."""
+        """Returns the ranks' average or, by `-a`, the time of rank 0, the least or the most."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

@@ -114,8 +114,7 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of nccl-tests, sizes in bytes. `reduction` and `number` are None for all of them;
-    `policy` and `memory` have no effect."""
+    """Options, with sizes in bytes; None is all of a kind. `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1
@@ -197,7 +196,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Finds the file of -Z. Without -Z, nccl-tests' own options mean something else."""
+    """Finds the file of -Z in options that otherwise have nccl-tests' own meanings."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

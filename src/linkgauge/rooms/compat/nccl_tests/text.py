@@ -1,5 +1,4 @@
-"""Plans and formats a table. A line has one size, type, reduction and root, both in and out of
-place."""
+"""Plans and formats table lines of one size, type, reduction and root, in and out of place."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line to measure: `works` are out of place and in place, `size` is in bytes, `ranks` the
-    number of ranks in a group."""
+    """A line: `works` out of place and in place, `size` in bytes, and the `ranks` of a group."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -83,8 +81,7 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields blocks of lines, without end if `-N 0` asks so. Raises Unable if the root is no
-    rank."""
+    """Yields blocks of lines, with `-N 0` endlessly. Raises Unable if the root is no rank."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -182,8 +179,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank's line at the top, with the JSON's field names. `device_hex` is a PCI address, or a
-    memory."""
+    """A line about a rank, with JSON's names. `device_hex` is a PCI address or a memory."""
 
     rank: int
     group: int
@@ -208,8 +204,7 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> dict[str, float]:
-        """Returns statistics: p50 is the upper median, p95 and p99 the nearest rank, cv_pct 100 ×
-        stdev / mean."""
+        """Returns statistics: p50 is the upper median, p95 and p99 nearest ranks (µs, cv in %)."""
         counted = sorted(self.seconds[self.skipped :])
         mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
         seconds = {
@@ -312,8 +307,8 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """Yields the lines below a table. `wrong` counts its columns of results with wrong elements,
-    `mean` is in GB/s, `enough` is None without a required minimum."""
+    """Yields the last lines. `wrong` counts results with wrong elements, `mean` is in GB/s,
+    `enough` is None without a required minimum."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"

@@ -115,7 +115,7 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Lays out a test. Under mpirun one for a single process is skipped: none has all devices."""
+    """Lays out a test. Under mpirun, tests for one process are skipped: none has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
@@ -232,7 +232,7 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Returns shares of theoretical figures, or None between processes: links are unknown."""
+        """Returns % of theoretical figures; None between processes, whose links are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

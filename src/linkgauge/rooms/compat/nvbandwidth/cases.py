@@ -140,7 +140,6 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """Returns the row, with local copies if it is for pairs of devices in one process."""
         pairs = self.row.layout is Layout.PAIRS and not self.row.across_ranks
         return replace(self.row, diagonal=pairs and self.row.unit is BANDWIDTH)
 

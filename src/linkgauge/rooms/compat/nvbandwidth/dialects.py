@@ -125,8 +125,8 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 class Dialect(msgspec.Struct, frozen=True):
     """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
-    `spread` is the variation that follows a sum. If `is_brief`, devices are not listed. If
-    `has_bulk`, kernels copy by the bulk copy unit."""
+    `spread` is the variation after a sum. `is_brief`: no list of devices. `has_bulk`: kernels copy
+    by the bulk copy unit."""
 
     name: str
     version: str

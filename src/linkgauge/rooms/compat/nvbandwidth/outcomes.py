@@ -47,8 +47,7 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test's status and figures. `reasons` say why it has not Passed; `shares` are percentages of
-    theoretical figures."""
+    """A test's status, with `reasons` if not Passed; `shares` are % of theoretical figures."""
 
     name: str
     status: str
@@ -74,8 +73,8 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Returns a test's outcome, with the rows `only_rows` or all. Skipped tests are Waived; failed
-    cells have no figure."""
+    """Returns a test's outcome: `Waived` if skipped, without figures of failed cells. `only_rows`
+    selects rows; if it is empty, all are shown."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:

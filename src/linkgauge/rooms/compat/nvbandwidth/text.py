@@ -17,7 +17,7 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device. `index` counts on its host; `name` has the PCI address; `process` may be None."""
+    """A device: `index` on its host, `name` with PCI address, `process` (None if there is one)."""
 
     index: int
     name: str
@@ -128,7 +128,6 @@ def _listed(device: Located) -> str:
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """Formats figures as C++ streams do, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 

@@ -1,4 +1,4 @@
-"""Readers of tools' output, a file for each group of tools. READERS maps them to words in it."""
+"""Readers of tools' output, a file per group of tools. READERS maps each to words to look for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench and rccl-tests' file.
-In the first three, bus bandwidth by algorithm bandwidth gives the number of ranks."""
+In the first three, the ratio of bus to algorithm bandwidth gives the number of ranks."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """Reads rccl-tests' file. Rows are in place or not; `_IN_PARTS` have one rank's bytes."""
+    """Reads rccl-tests' file. For collectives `_IN_PARTS`, a row's size is one rank's."""
     for said in seen.rows(
         r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
         + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'

@@ -29,8 +29,6 @@ class _Place(NamedTuple):
 
 
 class _Card(NamedTuple):
-    """A PCI device: its class in four hexadecimal digits, and the fields of a ReportedCard."""
-
     kind: str
     ids: str
     rdma: str | None
@@ -125,7 +123,7 @@ _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
 
 
 def _console(seen: TextScan) -> None:
-    """Makes the XML's objects. Bridges have no addresses: their line numbers name them."""
+    """Makes the XML's objects of console text. Line numbers serve as addresses of bridges."""
     stack = [(-1, Element("topology"))]
     for number, own, _ in seen.marks(_OBJECT, _CPUS):
         if "depth" not in own:

@@ -66,7 +66,7 @@ _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class Call(NamedTuple):
-    """One result in or out of place, in GB/s. `wrong` is as the tool prints it."""
+    """A result in or out of place, with bandwidths in GB/s. `wrong` is as the tool prints it."""
 
     size: int
     type: NumberName
@@ -146,7 +146,8 @@ def _address(text: str) -> str | None:
 
 
 def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
-    """Reads all tables. A foot's wrong elements count for each line, unless lines say their own."""
+    """Reads all tables. Wrong elements in a table's foot count for each of its lines, unless the
+    lines themselves report wrong elements."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
@@ -181,7 +182,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
 
 
 def _uneven(calls: Sequence[Call]) -> ReportedFigure:
-    """Returns alltoallv's best figure. No rate is expected: its pairs' sizes are unknown."""
+    """Returns alltoallv's best figure. Its pairs' sizes are unknown, so no rate is expected."""
     call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
     return ReportedFigure(
@@ -205,7 +206,7 @@ _EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
 
 
 def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
-    """Returns processes × threads × GPUs, or 0 if busbw / algbw contradicts this."""
+    """Returns a command's processes × threads × GPUs, or 0 if busbw / algbw contradicts it."""
     for line in reversed(lines):
         launch, program, options = line.partition("_perf ")
         if program and len(line) < 4000:
@@ -219,8 +220,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the collective by the last program named above the table, or the first below; else by
-    the columns."""
+    """Returns the collective, by the last program above the table, the first below, or columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
@@ -296,12 +296,12 @@ def _calls(line: str, columns: _Columns | None) -> list[Call]:
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """Whether GB/s to two decimals fit a rate. hypercube leaves out at most half of it."""
+    """Whether `algbw` fits `rate` in GB/s to two decimals. hypercube's is at least half of it."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 
 def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int) -> None:
-    """Adds the figures of calls. If a call with wrong elements has no figure, the test fails."""
+    """Adds calls' figures. Wrong elements in a call without a figure become a failure."""
     for call in calls:
         reduction = call.reduction if reduces(name) else None
         root = max(call.root or 0, 0) if has_root(name) else None

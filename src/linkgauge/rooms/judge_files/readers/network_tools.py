@@ -1,4 +1,4 @@
-"""Reads perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench. No rate of theirs is expected."""
+"""Reads perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench, without an expected rate."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """Reads the receiver's sum, or a single stream's rate. A Ctrl-C is not a failure."""
+    """Reads the receiver's rate, the sum if there are several streams. Ctrl-C is no failure."""
     rates, again = dict[str, float](), 0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
@@ -175,7 +175,7 @@ _UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
 
 
 def _ucx(seen: TextScan) -> None:
-    """Reads the last line, in MiB/s. A size that no line states follows from the message rate."""
+    """Reads the last line, in MiB/s. The message rate gives the size if no line states it."""
     for said in [*seen.rows(
         r"\s*(?:Final:|\[thread \d+\])?\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",

@@ -67,7 +67,7 @@ _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, name: str, failed: re.Match[str]) -> None:
-    """Notes a test's failure. After the test's figures, only words about data still count."""
+    """Notes a test's failure. After its figures, only words about wrong data still count."""
     said, test = failed[2] or _WAIVED, failed[1] or name
     seen.remarks += [] if failed[2] else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)

@@ -1,5 +1,4 @@
-"""Reads rblnBandwidthLatencyTest: devices with their switches, and matrices, with the host
-first."""
+"""Reads rblnBandwidthLatencyTest: devices, switches, and matrices in which the host is first."""
 
 from __future__ import annotations
 

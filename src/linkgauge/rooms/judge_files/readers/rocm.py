@@ -65,7 +65,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
 def _not_verified(
     seen: TextScan, wrong: Collection[tuple[int, int]], place: Mapping[int, int]
 ) -> None:
-    """Adds pairs with wrong data, which have no rates. Pairs of CPUs have no benchmark."""
+    """Adds pairs with wrong data: as figures without a rate, or between CPUs as failures."""
     said = f"{_DATA_PATH}: FAIL"
     for ends in sorted(wrong):
         source, destination = map(place.get, ends)
@@ -77,7 +77,7 @@ def _not_verified(
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
-    """Yields a GPU's best figure with any CPU, since no text says which CPU is near."""
+    """Yields figures; a GPU's with CPUs is the best one, as no text says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
@@ -168,7 +168,7 @@ def _transferbench(seen: TextScan) -> None:
 def _matrix(
     seen: TextScan, start: int, kind: str, size: int, both: bool
 ) -> Iterator[ReportedFigure]:
-    """Yields figures of the preset p2p: rows with `->` or, if `both`, the totals at `<->`."""
+    """Yields TransferBench's p2p figures: rows with `->` or, if `both`, the sums with `<->`."""
     names = list[str]()
     for number, line in enumerate(seen.lines[start : start + 400], start):
         if "\\DST" in line:
@@ -225,7 +225,7 @@ def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
 
 
 def _rvs(seen: TextScan) -> None:
-    """Reads RVS's PQT, which names GPUs by the driver's identifiers: their order counts."""
+    """Reads RVS's PQT, which names GPUs by identifiers of the driver: their order numbers GPUs."""
     found = [said.copy() for said in seen.rows(
         r".*?\bp2p-bandwidth\s+(?:\[\d+/\d+\] )?(?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"

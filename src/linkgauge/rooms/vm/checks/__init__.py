@@ -1,5 +1,4 @@
-"""Checks of a virtual machine, each a function `check_…` of a DomainEvidence, with a row in
-docs/vm.md."""
+"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, as docs/vm.md lists."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """What checks found. `suited` is a better placement, if any; `too_much`: the domain needs more
-    than the host has; `is_best`: a planned placement costs more than the domain's own, or fails a
-    further check."""
+    """What checks found. `suited` is a better placement; `too_much`: the host has too little for
+    any; `is_best`: a plan costs more than the domain's own placement, or fails a further check."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

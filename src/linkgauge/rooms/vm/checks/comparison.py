@@ -26,8 +26,8 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """A domain and a machine. `alive` is the domain if it runs on this machine, `others` are other
-    domains that run there; `uuid` is the UUID that the machine's firmware shows."""
+    """A domain and a machine. `alive` is the domain as it runs there, `others` are other domains
+    that run there, `uuid` is that of the machine's firmware."""
 
     domain: Domain
     machine: Machine
@@ -135,9 +135,9 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the share of vCPUs' accesses that are remote, and their distance as a multiple of
-        the local one (0: none are). Memory counts as spread evenly over nodes, each vCPU over its
-        CPUs."""
+        """Returns the share of these vCPUs' accesses that are remote, and their distance in
+        multiples of the local one (0: none). Memory counts as even over nodes, each vCPU as even
+        over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -185,8 +185,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns the vCPU of each guest CPU. Linux numbers vCPUs that are there at the start
-        first, like QEMU's firmware."""
+        """Returns guest CPUs' vCPUs. Linux numbers vCPUs that are there at the start first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
@@ -211,14 +210,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """Returns the guest's node of each cell; empty if there are more or fewer nodes."""
+        """Returns the guest's node of each cell; empty if nodes and cells differ in number."""
         equivalent = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain of this name. A control group's name loses characters other than
-    letters and digits, and a long one is cut."""
+    """Returns the running domain with this domain's name. Names of control groups may replace
+    characters other than letters and digits, and cut long names."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -267,9 +266,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Decides whether a machine is a domain's host or guest. One that runs or defines
-    (`is_defined`) the domain is its host, even if virtual; one whose firmware has the domain's UUID
-    is its guest."""
+    """Returns a machine's role. It is the host if it runs or defines (`is_defined`) the domain,
+    even if it is virtual, and the guest if its firmware has the domain's UUID."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -289,8 +287,8 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """Returns why a machine is neither host nor guest, or None. Without a UUID, the number of CPUs
-    decides whether it is the guest."""
+    """Returns why a machine is neither the domain's host nor its guest, else None. A guest that
+    shows no UUID needs as many CPUs as the domain."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"

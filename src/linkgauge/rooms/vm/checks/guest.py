@@ -55,7 +55,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares sockets, cores and threads of the online CPUs; `check_vcpus` their number."""
+    """Compares sockets, cores and threads of online CPUs; `check_vcpus` compares vCPUs."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
@@ -141,9 +141,9 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the least memory that a guest's kernel shows of `size` bytes. Hidden are 64 bytes for
-    each page of 4 KiB (1.6 %), swiotlb (64 MiB; of encrypted guests 6 %, at most 1 GiB), and what
-    code, buffers, firmware and a crash kernel take."""
+    """Returns the least memory that a guest of `size` bytes may show. The kernel keeps 64 bytes for
+    each page of 4 KiB (1.6 %), code, buffers, what firmware and swiotlb reserve (64 MiB; of
+    encrypted guests 6 %, at most 1 GiB), and the crash kernel's memory."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -224,7 +224,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether it is no bridge and not emulated, which the vendor or subsystem's vendor shows."""
+    """Whether a function is neither a bridge nor emulated, as its vendors show."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -233,8 +233,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns guests' functions by host address. Leaves out devices without a place in the
-    guest."""
+    """Returns the guest's function of each device, by host address, if its place is known."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -309,7 +308,6 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks devices' links, as one slow on the host is slow in the guest, and the guest's
-    IOMMU."""
+    """Checks devices' links, which are slow here if slow on the host, and the guest's IOMMU."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

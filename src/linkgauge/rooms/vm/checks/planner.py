@@ -1,6 +1,5 @@
-"""Plans a placement. Parts without a finding are kept. The devices' nodes are used first, others
-only if needed. With enough cores, each node's first one is left to the emulator, IO threads and the
-host."""
+"""Plans a placement. Parts without a finding stay. The devices' nodes are used first, others if
+needed. With enough cores, each node's first is left to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -35,9 +34,8 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement. `emulator` are the CPUs of threads that run no vCPU, `nodes` the host's nodes of
-    each cell (key 0 without cells; empty: memory stays). `page_size` is in bytes; None keeps the
-    pages."""
+    """A placement. `emulator` are the CPUs of all threads but vCPUs, `nodes` the host's nodes of
+    each cell (0 without cells; empty: memory stays). `page_size` is in bytes (None: unchanged)."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -49,8 +47,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement that passes the failed checks `found`, or None if the host has too few
-    CPUs or too little memory."""
+    """Plans for failed checks `found`; None if the host has too few CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -78,9 +75,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Returns the numbers of vCPUs that no CPU can run, that share a CPU, and that span several
-    nodes; then the mean distance from vCPUs to memory plus that from devices to vCPUs, each a
-    multiple of the local one."""
+    """Counts vCPUs that no CPU can run, that lack a CPU of their own, that span nodes; then adds
+    mean distances of vCPUs to memory and of devices to vCPUs, as multiples of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -145,8 +141,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """How cores are used: a guest's core gets `threads` threads of a host's core, and `spared`
-    cores of each node stay free."""
+    """A guest's core gets `threads` threads of a host's core; `spared` cores per node stay free."""
 
     threads: int
     whole: bool
@@ -229,8 +224,7 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Keeps the domain's own cells if there is one per node, else makes even ones; None if
-        nothing fits."""
+        """Returns the domain's cells if there is one per node, else even ones; None if none fit."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]

@@ -116,8 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns the topology and the most vCPUs. As in QEMU 6.2, a missing count of cores is filled
-    first."""
+    """Returns topology and most vCPUs. As in QEMU from 6.2 on, missing cores are filled first."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -186,7 +185,6 @@ def _controllers(said: Said) -> dict[str, Controller]:
 
 
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
-    """Reads `bus=pci.1,addr=0x2.0x1`; None if a device has no such options."""
     match = _PLACE.fullmatch(one.get("addr", ""))
     slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
     name = one.get("bus", "")
