@@ -153,7 +153,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Warns if the slowest copy fits a slower PCIe link than the card has."""
+    """Warns if the slowest copy's rate is that of a slower PCIe link than the card has."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found

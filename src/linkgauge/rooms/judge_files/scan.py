@@ -94,8 +94,8 @@ class TextScan:
         return ((*one, end) for one, end in zip(heads, ends, strict=False))
 
     def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-        """Yields each section's line number, its head, and its fields. Up to three headings above a
-        field are in its name (`PCI/Bus Id`)."""
+        """Yields each section's line number, its head, and its fields. A field's name begins with
+        up to three headings above it (`PCI/Bus Id`)."""
         for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
@@ -135,8 +135,8 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """Marks figures of failed tests. If a failed call names no test, it only ended the output:
-        the figures before it count."""
+        """Marks figures of failed tests. A failed call that names no test only ended the output:
+        the figures before it still count."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status

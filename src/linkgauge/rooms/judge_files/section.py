@@ -77,7 +77,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Yields reasons of expected figures, except for low cells, whose matrices show them."""
+    """Yields why rates are expected, but not of benchmarks with low cells, which show it."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results

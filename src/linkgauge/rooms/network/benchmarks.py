@@ -1,4 +1,4 @@
-"""Defines benchmarks of network interfaces between ranks: pairs, and patterns of TransferBench 1.66
+"""Defines benchmarks of network interfaces between ranks: pairs, and TransferBench 1.66's patterns
 in which all interfaces work: nicrings, and nica2a, in which each sends to all others of its
 group."""
 

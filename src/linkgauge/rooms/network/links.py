@@ -60,7 +60,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 
 class Way(NamedTuple):
-    """A connection's own and far address, of the same family. `words` describes both ends."""
+    """A connection's `own` and `far` address, of one family. `words` describes both ends."""
 
     own: str
     far: str

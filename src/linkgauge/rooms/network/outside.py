@@ -54,7 +54,8 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Returns the program. Raises Unsupported if it is missing, or if its help lacks `needs`."""
+    """Returns the program's path. Raises Unsupported without the program, or `needs` in its
+    help."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")

@@ -100,8 +100,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Returns round trips, timed by the side that begins. Raises TookTooLong if a side is
-    silent."""
+    """Returns round trips, timed by the side that begins. Raises TookTooLong after silence."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

@@ -134,7 +134,7 @@ class Arithmetic:
         self.before, self.after = parts
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
-        """Computes a layer. x and the result are (batch, tokens, hidden)."""
+        """Computes a layer. x and the result have the shape (batch, tokens, hidden)."""
         queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
         mixed = attend(queries, keys, values).reshape(x.shape)
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
@@ -167,7 +167,7 @@ def attention(
 
 
 class KeyValueCache:
-    """Two tensors (batch, positions, heads, size of a head) for each layer."""
+    """Keys and values: two tensors (batch, positions, heads, size of a head) for each layer."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any

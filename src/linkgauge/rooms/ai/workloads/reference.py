@@ -80,7 +80,6 @@ class Reference(Inference):
         self._made: list[Any] = []
 
     def begin(self, loops: int) -> None:
-        """Computes prompts before tokens are generated. The prompts' time does not count."""
         if self._decodes:
             self._prefill()
 

@@ -92,8 +92,7 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported unless `needed` bytes fit. `held` are allocated already (None:
-        all)."""
+        """Raises Unsupported unless `needed` bytes fit. `held` are allocated now (None: all)."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"

@@ -307,8 +307,7 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """Yields the last lines. `wrong` counts results with wrong elements, `mean` is in GB/s,
-    `enough` is None without a required minimum."""
+    """Yields the lines below a table, with the number of `wrong` results and the mean in GB/s."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"

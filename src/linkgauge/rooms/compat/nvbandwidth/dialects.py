@@ -124,9 +124,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
-    `spread` is the variation after a sum. `is_brief`: no list of devices. `has_bulk`: kernels copy
-    by the bulk copy unit."""
+    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test;
+    `spread` is the variation after a sum. `is_brief`: no device list. `has_bulk`: kernels use bulk
+    copies."""
 
     name: str
     version: str

@@ -175,7 +175,7 @@ _UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
 
 
 def _ucx(seen: TextScan) -> None:
-    """Reads the last line, in MiB/s. The message rate gives the size if no line states it."""
+    """Reads ucx_perftest's last line, in MiB/s. Without a size, the message rate gives one."""
     for said in [*seen.rows(
         r"\s*(?:Final:|\[thread \d+\])?\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",

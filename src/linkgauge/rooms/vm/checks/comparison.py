@@ -136,8 +136,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
         """Returns the share of these vCPUs' accesses that are remote, and their distance in
-        multiples of the local one (0: none). Memory counts as even over nodes, each vCPU as even
-        over its CPUs."""
+        multiples of the local one (0: none). Memory counts as even over nodes, each vCPU over its
+        CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus

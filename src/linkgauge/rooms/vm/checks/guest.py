@@ -224,7 +224,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function is neither a bridge nor emulated, as its vendors show."""
+    """Whether a function is neither a bridge nor emulated, as its vendor IDs show."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:

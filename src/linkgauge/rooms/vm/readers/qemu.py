@@ -156,7 +156,7 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """Returns the unit's power of two: sizes of a backend are in bytes, a node's in MiB."""
+    """Returns 0 for sizes of a memory backend, which are in bytes, or 20 for a node's, in MiB."""
     return 0 if backend else 20
 
 
