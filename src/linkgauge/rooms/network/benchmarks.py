@@ -1,6 +1,5 @@
 """Defines benchmarks of network interfaces between ranks: pairs, and TransferBench 1.66's patterns
-in which all interfaces work: nicrings, and nica2a, in which each sends to all others of its
-group."""
+in which all interfaces work: nicrings, and nica2a, where each sends to all of its group."""
 
 from __future__ import annotations
 

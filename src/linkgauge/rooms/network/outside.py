@@ -54,8 +54,7 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Returns the program's path. Raises Unsupported without the program, or `needs` in its
-    help."""
+    """Returns the program's path. Raises Unsupported without it, or without `needs` in its help."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")

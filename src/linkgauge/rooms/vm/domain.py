@@ -190,8 +190,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     def hides_threads(self, vendor: str | None) -> bool:
         """Whether threads show as cores, for lack of `topoext`. AMD's EPYC models have it,
-        host-model has the host's; host-passthrough and older models lack it. `vendor` is the
-        host's."""
+        host-model has the host's; host-passthrough and older models lack it. `vendor`: host
+        CPU's."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)

@@ -125,8 +125,7 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 class Dialect(msgspec.Struct, frozen=True):
     """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test;
-    `spread` is the variation after a sum. `is_brief`: no device list. `has_bulk`: kernels use bulk
-    copies."""
+    `spread` is the variation after a sum. `is_brief`: no device list. `has_bulk`: bulk copies."""
 
     name: str
     version: str

@@ -135,9 +135,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the share of these vCPUs' accesses that are remote, and their distance in
-        multiples of the local one (0: none). Memory counts as even over nodes, each vCPU over its
-        CPUs."""
+        """Returns these vCPUs' share of remote accesses, and their distance in multiples of the
+        local one (0: none). Memory counts as spread evenly over nodes, each vCPU over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -266,8 +265,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Returns a machine's role. It is the host if it runs or defines (`is_defined`) the domain,
-    even if it is virtual, and the guest if its firmware has the domain's UUID."""
+    """Returns a machine's role, with reasons. It is the host if it runs or defines (`is_defined`)
+    the domain, even if it is virtual, and the guest if its firmware has the domain's UUID."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:

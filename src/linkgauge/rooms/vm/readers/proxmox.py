@@ -80,7 +80,7 @@ def parse(text: str) -> Domain:
 
 
 def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
-    """Reads `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    """Reads cells such as `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
     found = []
     for name in sorted(said, key=lambda one: (len(one), one)):
         if re.fullmatch("numa[0-9]{1,2}", name):

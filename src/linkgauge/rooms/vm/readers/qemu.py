@@ -116,7 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns topology and most vCPUs. As in QEMU from 6.2 on, missing cores are filled first."""
+    """Returns topology and most vCPUs. Cores fill up a missing number first, as in QEMU 6.2."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -194,7 +194,7 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """Yields huge pages, which count for all memory: cells are not distinguished."""
+    """Yields the huge pages. They count for all memory, because cells are not distinguished."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]
