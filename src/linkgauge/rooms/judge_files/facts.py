@@ -255,7 +255,6 @@ def _filled(one: _Reported, other: object, owner: str, clashes: dict[_Clash, Non
 
 
 def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
-    """Merges mappings and sets; of other values, keeps the first or a text that contains it."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -276,7 +275,6 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
 
 
 def _is_equivalent(one: object, other: object) -> bool:
-    """Whether a text contains the other, both name one product, or large numbers are close."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

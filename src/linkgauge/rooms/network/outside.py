@@ -30,7 +30,8 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """A tool's task: move `size` bytes `loops` times. `host` is None on the server."""
+    """A tool's task: to move `size` bytes `loops` times. `device` is an RDMA device or None; `host`
+    is None on the server."""
 
     size: int
     loops: int
@@ -42,8 +43,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A tool between ranks. `package` is Debian's. `seconds` reads the time of all loops from the
-    client's output or file. `needs` is a text that the program's help must have."""
+    """A tool that measures between ranks. `package` is Debian's. `seconds` reads the time of all
+    loops from the client's output or file. `needs` is a text that the program's help must have."""
 
     program: str
     package: str

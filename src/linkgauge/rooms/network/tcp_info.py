@@ -1,4 +1,4 @@
-"""Reads what limited TCP connections from the kernel's TCP_INFO (uapi/linux/tcp.h)."""
+"""Reads the kernel's TCP_INFO (uapi/linux/tcp.h), which says what limited TCP connections."""
 
 from __future__ import annotations
 

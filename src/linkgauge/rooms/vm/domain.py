@@ -59,7 +59,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part spans cells, and sockets are not single vCPUs unless cells are, too."""
+        """Whether no part spans cells, and vCPUs are not all sockets unless they are all cells."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
@@ -122,7 +122,7 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A passed-through device: `source`, its host address as in sysfs, and `guest` (None: open)."""
+    """A passed-through device: its host address (`source`, as in sysfs) and its guest address."""
 
     source: str
     guest: BusAddress | None = None
@@ -189,9 +189,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether threads show as cores, for lack of `topoext`. AMD's EPYC models have it,
-        host-model has the host's; host-passthrough and older models lack it. `vendor`: host
-        CPU's."""
+        """Whether threads show as cores, without AMD's `topoext`: EPYC models have it, host-model
+        has the host's; host-passthrough and older models lack it. `vendor` is the host's."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)

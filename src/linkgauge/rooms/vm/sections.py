@@ -324,8 +324,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns a function with a new address: a card's first one gets 0, others keep the
-    distance."""
+    """Returns a function at a new address: a card's first is 0, others keep their distance."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

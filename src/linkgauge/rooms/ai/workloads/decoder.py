@@ -18,7 +18,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """A layer's weights, as in torch.nn.Linear. `inputs` makes queries, keys and values."""
+    """A layer's weights, laid out as in torch.nn.Linear. `inputs` makes queries, keys, values."""
 
     first_norm: Any
     inputs: Any

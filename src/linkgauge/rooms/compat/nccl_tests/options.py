@@ -114,7 +114,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options, with sizes in bytes; None is all of a kind. `policy` and `memory` have no effect."""
+    """nccl-tests' options, with sizes in bytes. `reduction` and `number` are None for all of them;
+    `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1

@@ -179,7 +179,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A line about a rank, with JSON's names. `device_hex` is a PCI address or a memory."""
+    """A line about a rank. Fields are named as in JSON; `device_hex` is a PCI address or memory."""
 
     rank: int
     group: int
@@ -197,7 +197,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The slowest rank's `seconds` in each iteration. Statistics leave out the first `skipped`."""
+    """Iterations' `seconds` on the slowest rank. Statistics leave out the first `skipped` ones."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
@@ -318,5 +318,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats as C's %g, whose 0/0 is a negative nan on the CPUs that nccl-tests runs on."""
+    """Formats like C's %g. nan is `-nan`, as for 0/0 on the CPUs that nccl-tests runs on."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -73,8 +73,8 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Returns a test's outcome: `Waived` if skipped, without figures of failed cells. `only_rows`
-    selects rows; if it is empty, all are shown."""
+    """Returns a test's outcome, `Waived` if the test was skipped. Failed cells have no figure. An
+    empty `only_rows` selects all rows."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:

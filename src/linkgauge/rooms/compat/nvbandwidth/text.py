@@ -17,7 +17,8 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device: `index` on its host, `name` with PCI address, `process` (None if there is one)."""
+    """A device in the list. `index` is its number on its host, `name` includes the PCI address, and
+    `process` is None if only one process runs."""
 
     index: int
     name: str

@@ -220,7 +220,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the collective, by the last program above the table, the first below, or columns."""
+    """Returns the collective: the program named above the table, else below; else by columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])

@@ -77,7 +77,7 @@ def _not_verified(
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
-    """Yields figures; a GPU's with CPUs is the best one, as no text says which CPU is near."""
+    """Yields figures. Of a GPU's with CPUs, the best counts: no text says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)

@@ -184,7 +184,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns guest CPUs' vCPUs. Linux numbers vCPUs that are there at the start first."""
+        """Returns the vCPU of each guest CPU. Linux numbers vCPUs that exist at the start first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
