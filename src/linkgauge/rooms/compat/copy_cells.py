@@ -76,8 +76,7 @@ class Meter:
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
         """Measures cells; shows errors on stderr. Fails if all are skipped, unless `optional`. By
-        default, copies give rates, other cells latencies. After Ctrl-C, further cells are
-        skipped."""
+        default, copies give rates, others latencies. After Ctrl-C, further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)

@@ -112,7 +112,7 @@ def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
 
 
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
-    """Turns one host's description into that of `hosts` hosts: a part becomes a row of them."""
+    """Turns a description of one host into that of `hosts`: each part becomes a row of parts."""
     one = build(description_of(tree))
     cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
     first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}

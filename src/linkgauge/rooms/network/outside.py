@@ -154,7 +154,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether the kernel shows a listener: the tool would take a test connection for its client."""
+    """Whether /proc/net shows a listener. The tool would take a test connection for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

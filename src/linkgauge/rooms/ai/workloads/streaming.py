@@ -102,7 +102,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """Returns about the bytes of layers' slots, embedding, and a layer's activations."""
+    """Returns about the bytes of slots for layers, the embedding, and a layer's activations."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)

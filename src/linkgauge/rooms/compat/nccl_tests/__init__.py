@@ -323,7 +323,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the ranks' average or, by `-a`, the time of rank 0, the least or the most."""
+        """Returns the ranks' average time or, by `-a`, that of rank 0, the fastest, the slowest."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

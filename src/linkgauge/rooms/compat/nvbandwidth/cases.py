@@ -128,7 +128,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `about` describes it in the list; `heading` is above its matrix or the total."""
+    """A test. `about` describes it in the list; `heading` precedes its matrix or its total."""
 
     row: Row
     heading: str

@@ -122,7 +122,6 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """Lists a device by its index or, if there are several processes, by its process."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"

@@ -105,7 +105,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """Reads rccl-tests' file. For collectives `_IN_PARTS`, a row's size is one rank's."""
+    """Reads rccl-tests' file. For the collectives in `_IN_PARTS`, a size is that of one rank."""
     for said in seen.rows(
         r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
         + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'

@@ -98,7 +98,7 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
 
 
 def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | None:
-    """Returns the nearest accelerator's node or, if all are far and on node 0 or 1, the other."""
+    """Returns the node of the nearest accelerator or, if all are far, the other node of two."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
     if closest is None or near[closest] != "SYS":
@@ -108,7 +108,7 @@ def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | N
 
 
 def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
-    """Returns nodes by accelerator, from old tables: those that share CPUs share a node."""
+    """Returns each accelerator's node, from old tables: equal lists of CPUs are one node."""
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
     separate = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
     return {own: found.index(text) for own, text in cpus.items()} if separate and found[1:] else {}

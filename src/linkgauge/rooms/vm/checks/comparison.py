@@ -38,7 +38,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """Returns the name, quoted for a shell, or NAME if it is empty, long or not printable."""
+        """Returns the domain's name for a shell, or NAME if it is empty, long or unprintable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 

@@ -1,5 +1,5 @@
 """Plans a placement. Parts without a finding stay. The devices' nodes are used first, others if
-needed. With enough cores, each node's first is left to the emulator, IO threads and the host."""
+needed. If cores suffice, a node's first one is left to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement for the failed checks `found`; None if CPUs or memory do not suffice."""
+    """Returns a placement that mends the failed checks in `found`, or None if the host has too few
+    CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):

@@ -116,7 +116,8 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns topology and most vCPUs. Cores fill up a missing number first, as in QEMU 6.2."""
+    """Returns the topology and the largest number of vCPUs. A missing number is derived as in QEMU
+    from 6.2 on: that of cores first, then that of sockets."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
