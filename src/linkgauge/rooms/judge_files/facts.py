@@ -233,7 +233,7 @@ _Reported = TypeVar("_Reported", bound=msgspec.Struct)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
-    """Returns all facts as one, and each contradiction once. The first text wins."""
+    """Returns all texts' facts as one, and each contradiction once. The first text wins."""
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)

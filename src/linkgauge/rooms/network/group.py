@@ -18,7 +18,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """A rank's copies, which fail after `silent` idle seconds. `enter` prepares UCX's thread."""
+    """A rank's copies, which fail after `silent` seconds without progress."""
 
     policy = POLICY
 

@@ -40,7 +40,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """Returns how many sockets, cores, and threads of a core a guest with these vCPUs shows."""
+        """Returns the numbers of sockets, cores and threads per core that these vCPUs show."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)

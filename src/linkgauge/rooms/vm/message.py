@@ -26,8 +26,7 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the message; empty if the host can mend nothing, or the domain is not this
-    guest's."""
+    """Returns the message, empty if the host can mend nothing or the guest has another domain."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

@@ -197,7 +197,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Finds the file of -Z in options that otherwise have nccl-tests' own meanings."""
+    """Finds the file of -Z: some options name it that mean something else in nccl-tests."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

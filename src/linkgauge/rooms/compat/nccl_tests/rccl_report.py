@@ -23,7 +23,7 @@ Shown = Sequence[tuple[Line, Sequence[Body]]]
 
 
 def write_report(options: NcclOptions, ranks: Sequence[RankLine], shown: Shown) -> None:
-    """Writes the file, under mpirun with nodes and ranks. Raises InputError if it cannot."""
+    """Writes the file; under mpirun it names nodes and ranks. Raises InputError if that fails."""
     places = {"gpus": options.devices}
     if launched().size > 1:
         hosts = len({rank.hostname for rank in ranks})

@@ -113,7 +113,7 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """Reads adapters' most frequent speed, the highest if tied. Others are of other networks."""
+    """Reads the most frequent speed, the highest if tied. Other speeds are of other networks."""
     found, is_own = dict[int, int](), False
     for number, line in enumerate(seen.lines):
         is_own = _ETHTOOL.match(line) is not None or (is_own and line[:1].isspace())
