@@ -1,4 +1,4 @@
-"""Defines AI workloads with random weights. No profile has them: they need torch and minutes."""
+"""Defines AI workloads with random weights. No profile has them: they need torch and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """The first of `numbers` has all `batches` and `prompts`; the others `few` and one prompt."""
+    """What is measured by default: all `batches` and `prompts` with the first of `numbers`; with
+    the others, the batches `few` and one prompt."""
 
     model: ModelName
     trained: ModelName

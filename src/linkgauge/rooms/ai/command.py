@@ -141,7 +141,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """All benchmarks if no names are given. Raises InputError for an unknown name."""
+    """Returns the named benchmarks, or all. Raises InputError for an unknown name."""
     from linkgauge.model.names import UnknownName, hint
 
     from .benchmarks import WORKLOADS

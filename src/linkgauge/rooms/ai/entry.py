@@ -1,4 +1,4 @@
-"""The section of a report on workloads: its code loads only for a run that measured one."""
+"""The report's section on workloads: its code loads only for a run that measured one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports the bottleneck of AI workloads (the part that limits each), with advice."""
+"""Reports the part of the machine that limits each AI workload, with advice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """None if no part of the machine explains the time."""
+    """Returns advice, or None if no part of the machine explains the time."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":

@@ -31,8 +31,8 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """None stands for host memory of the kind `kind`, on the node near the device. The source
-    device copies, or with `reads` the destination."""
+    """A copy's ends. None is host memory of the kind `kind`, on the node near the device. The
+    source device copies, or the destination if `reads`."""
 
     source: Device | None
     destination: Device | None
@@ -75,8 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Prints errors and notes on stderr. Fails if all cells are skipped, unless `optional`. By
-        default, cells report a rate or a latency. After Ctrl-C, further cells are skipped."""
+        """Measures cells; shows errors on stderr. Fails if all are skipped, unless `optional`. By
+        default, copies give rates, others latencies. After Ctrl-C, further cells are skipped."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
@@ -125,13 +125,13 @@ class Meter:
 
     @property
     def exit_code(self) -> int:
-        """The worst of all measurements. Not 0 if nothing was measured."""
+        """Returns the worst exit code of all measurements, or 4 if nothing was measured."""
         return 4 if (worst := worst_code(self._codes)) is None else worst
 
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Raises InputError if there are no devices."""
+    """Opens a Meter of the backend's devices. Raises InputError if there are none."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")

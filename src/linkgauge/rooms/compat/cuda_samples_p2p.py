@@ -1,6 +1,6 @@
-"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). Without P2P, CUDA's
+"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). For P2P=Disabled, CUDA's
 driver copies in a process without peer access; other backends stage copies on the source's node.
-The CPU latency is the time in which the host enqueues."""
+The CPU latency is the time in which the host enqueues a copy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """The second meter has no peer access on CUDA; elsewhere it is the first."""
+    """Opens two meters, the second without peer access on CUDA; elsewhere both are the same."""
     with ExitStack() as held:
         closed = meter = held.enter_context(metered(where, settings, tells=tells))
         if meter.context.backend == "cuda" and len(meter.context.devices) > 1:
@@ -78,7 +78,7 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
 
 
 def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
-    """Returns the pairs of devices that have peer access."""
+    """Prints the matrices of bandwidths. Returns the pairs of devices with peer access."""
 
     def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         if closed is not meter:
@@ -151,7 +151,6 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """The row's device copies to the column's device or, with `reads`, from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
@@ -169,7 +168,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns GB/s of all copies of a cell together; nan after an error. Leaves out skips."""
+    """Returns the GB/s of each pair's copies together, nan after an error. Leaves out skips."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -179,13 +178,13 @@ def _rates(
 
 
 def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns microseconds; nan after an error."""
+    """Returns the microseconds of each pair's copy; nan after an error."""
     rates = _rates(meter, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns microseconds; empty if the backend does not report them."""
+    """Returns each copy's enqueuing time in microseconds; empty if the backend reports none."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

@@ -1,4 +1,4 @@
-"""STREAM 5.10 (stream.c) and `sysbench cpu run` 1.0.20 (src/sysbench.c). No single event of
+"""Runs as STREAM 5.10 (stream.c) or `sysbench cpu run` 1.0.20 (src/sysbench.c). No single event of
 sysbench is timed, so min and max are N/A, and percentiles are off, as with `--percentile=0`."""
 
 from __future__ import annotations

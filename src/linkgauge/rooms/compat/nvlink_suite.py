@@ -52,7 +52,7 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 def write_table(
     stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Without rows, leaves the file as it is. Raises ResultsError."""
+    """Writes a table. Without rows, leaves the file as it is. Raises ResultsError if it cannot."""
     rows, in_file = list(rows), stream is not sys.stdout
     if in_file and not rows:
         return ()
@@ -68,7 +68,7 @@ def write_table(
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """None is stdout. Removes a new file to which no table is written. Raises InputError."""
+    """Opens a file, or stdout for None; deletes a new file left empty. Raises InputError."""
     if out is None:
         yield sys.stdout
         return

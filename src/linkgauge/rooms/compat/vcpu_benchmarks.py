@@ -51,7 +51,8 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """Root installs `packages` and runs `root`; the user runs `own`. `none` needs nothing."""
+    """A benchmark's needs: root installs `packages` and runs `root`, the user runs `own`. In the
+    state `none`, the benchmark does not fit this machine."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]

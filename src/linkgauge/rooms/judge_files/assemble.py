@@ -1,4 +1,4 @@
-"""Builds a run from the figures in logs: cells of benchmarks over the described machine."""
+"""Builds a run from what other tools printed: the machine, and results whose cells hold figures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .products import product_of
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """Takes what texts and products tell, and nothing else of a simulation."""
+    """Returns the machine as texts and products describe it, without simulated values."""
     made = SimBackend(parts_of(described.description))
     host, seen, reported = made.host(), made.look(), described.facts
     dimms = tuple(one for one in reported.dimms if one.width)
@@ -76,7 +76,7 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """The accelerators become ranks of equal hosts, numbered host by host."""
+    """Returns the machine with `ranks` accelerators on equal hosts, one per rank, host by host."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
     devices, each = list[Device](), list[Rank]()
     for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
@@ -97,7 +97,7 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 def _reported_functions(
     found: Sequence[PciFunction], reported: Facts, *, from_texts: bool
 ) -> Iterator[PciFunction]:
-    """A bridge without an address in texts has a made-up name and no known link."""
+    """Yields the PCI functions. Bridges whose address no text gives get made-up names."""
     bridges = (one for one in found if one.port != "endpoint")
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
@@ -136,7 +136,7 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Ad
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Where engines copy slower than memory, peers are compared: the memory's rate is None."""
+    """Returns the accelerator, without its memory's rate if its engines copy more slowly."""
     table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
@@ -149,7 +149,7 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 def results_of(
     reported: Iterable[ReportedFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
-    """Returns the results, how many figures are in cells, and failures without a cell."""
+    """Returns results, the number of figures in their cells, and failures without a cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
     # A table of a collective has all sizes.
     tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in reported)
@@ -173,7 +173,7 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 
 
 def results_without_figures(failed: Iterable[Failure], backend: str) -> Iterator[Result]:
-    """Yields a result for each test that failed without figures, without cells if skipped."""
+    """Yields a result for each test without figures, with one cell unless it was skipped."""
     for test, said in grouped((one.test, one.said) for one in failed).items():
         row, each, (status, kind) = CATALOG.get(test), list(dict.fromkeys(said)), _worst_of(said)
         words = "; ".join(each[:_MOST_WORDS])
@@ -262,7 +262,7 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """The driver stages the transfer through host memory: the engine is at neither end."""
+    """Returns the same transfer with the host's engine: the driver stages it in host memory."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 

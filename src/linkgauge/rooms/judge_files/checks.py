@@ -1,4 +1,4 @@
-"""The doctor's checks of another tool's output."""
+"""Checks of `linkgauge doctor` on a run that was read from another tool's output."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
-    """Returns the slowest copy's bytes/s, PCIe links that carry as much, and the full link."""
+    """Returns the rate of the slowest copy that is too slow, in bytes/s, the slower PCIe links that
+    fit it (`16 GT/s x8`), and the card's own link. None if no slower link fits it."""
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
@@ -152,7 +153,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """What is expected of a link that nobody reported is no reference."""
+    """Warns if the slowest copy's rate is that of a slower PCIe link than the card has."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found

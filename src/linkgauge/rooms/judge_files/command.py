@@ -71,7 +71,8 @@ class ReportedRun(NamedTuple):
 
 
 def reported_runs(asked: JudgeOptions) -> ReportedRun:
-    """Judges the runs of all hosts, and keeps them if a folder is given. Raises InputError."""
+    """Judges the run of each host, and stores the runs if `--out` is given. Returns the worst.
+    Raises InputError if a text cannot be read or has no figures."""
     from msgspec.structs import replace
 
     from linkgauge.cli.options_record import command_of

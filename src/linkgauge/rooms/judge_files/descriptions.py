@@ -1,4 +1,4 @@
-"""Describes a machine from texts, or this one. Products supply what could not be read."""
+"""Describes a machine from texts, or this machine. Tables of products fill in what is unknown."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Described(NamedTuple):
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Name and YAML of a value of `--machine`: files (`topo.txt,lspci.txt`), a number and a product
-    (`8 x H100 SXM`), a fleet, `mine`, or a kept run, whose parts are described; else None. Raises
-    InputError for files without facts, unless it is one file of YAML or JSON."""
+    """Returns a name and a YAML description for a value of `--machine`: files
+    (`topo.txt,lspci.txt`), a product (`8 x H100 SXM`), a fleet, `mine` or a stored run; else None.
+    Raises InputError if files describe no machine, unless one file of YAML or JSON is given."""
     paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
         name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
@@ -97,14 +97,14 @@ def _of_fleet(name: str, fleet: Fleet) -> str:
 
 
 def of_product(model: str, count: int) -> Facts:
-    """Raises InputError if the number is not possible."""
+    """Returns facts of `count` accelerators. Raises InputError unless `count` is 1 to 64."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
     return Facts(gpus={index: ReportedGpu(model) for index in range(count)}, counted=count)
 
 
 def read_file(path: Path) -> list[ReadText]:
-    """Raises InputError if the file cannot be read."""
+    """Reads a text from a file. Raises InputError if it cannot be read."""
     try:
         return read_bytes(path.name, read_given(path, MOST_BYTES))
     except OSError as error:
@@ -133,7 +133,8 @@ _GZIP = b"\x1f\x8b"
 def describe(
     name: str, found: Sequence[Facts], reported: Sequence[ReportedFigure] = ()
 ) -> Described:
-    """Figures show NUMA nodes that no text gives. Raises InputError above 256 accelerators."""
+    """Merges facts into a description. Figures between accelerators show links and NUMA nodes that
+    no text gives. Raises InputError for more than 256 accelerators."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:

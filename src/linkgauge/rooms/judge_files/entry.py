@@ -1,4 +1,4 @@
-"""The room's check and section: their code loads only for a run of another tool."""
+"""The check and the report section for another tool's run: their code loads only for such a run."""
 
 from __future__ import annotations
 

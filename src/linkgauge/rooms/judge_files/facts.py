@@ -28,8 +28,8 @@ for what is to come: the fastest links of 2026 carry 1.8 TB/s each way."""
 
 
 class ReportedCard(msgspec.Struct, frozen=True):
-    """None if no text tells. `pci` is an address (`0000:1b:00.0`) or a bus (`1b`), `speed` and
-    `width` the PCIe link as trained in GT/s and lanes, `above` the bridges, the nearest first."""
+    """A PCIe card; None is unknown. `pci` is an address (`0000:1b:00.0`) or a bus (`1b`), `speed`
+    and `width` are the trained link's GT/s and lanes, `above` are bridges, nearest first."""
 
     model: str | None = None
     pci: str | None = None
@@ -42,7 +42,8 @@ class ReportedCard(msgspec.Struct, frozen=True):
 
 
 class ReportedGpu(ReportedCard, frozen=True):
-    """`links` of its fabric are up, with `link_rate` bytes/s one way; `memory` is in bytes."""
+    """An accelerator of `memory` bytes, with `links` active fabric links (NVLink), each of
+    `link_rate` bytes/s in one direction."""
 
     links: int | None = None
     link_rate: float | None = None
@@ -50,7 +51,7 @@ class ReportedGpu(ReportedCard, frozen=True):
 
 
 class ReportedNic(ReportedCard, frozen=True):
-    """`rate` is of a port one way in bytes/s; `near` the distance by accelerator (`PIX`)."""
+    """An adapter: a port's `rate` in bytes/s one way; `near`, its distances to GPUs (`PIX`)."""
 
     rate: float | None = None
     ports: int = 1
@@ -59,7 +60,7 @@ class ReportedNic(ReportedCard, frozen=True):
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """A port of a PCIe switch, or a root port. `acs`: it redirects traffic to the host bridge."""
+    """A PCIe switch's port, or a root port. `acs`: it redirects traffic to the root complex."""
 
     acs: bool | None = None
     is_switch: bool = False
@@ -71,12 +72,11 @@ class ReportedNode(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What texts tell. `gpus`, `nearest`, `cpus` and `bound` are by index, `nics` by name
-    (`mlx5_0`) or PCI address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two indices, the lower
-    first. `counted` accelerators are stated. `settings` are of the environment, `ways` a library's
-    transports (`SHM`, `P2P`, `NET`), `warnings` name something missing. `cpus` are near an
-    accelerator, `bound` those of its process (`0-31,64-95`). `dimms` has empty slots, too. `vendor`
-    is the tool's."""
+    """What texts say of a machine. `gpus`, `nearest` (distance to an adapter), `cpus` (near it) and
+    `bound` (of its process, `0-31,64-95`) are by accelerator, `nics` by name (`mlx5_0`) or PCI
+    address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two accelerators, the lower first. `counted`
+    is a stated number of them. `settings` include environment variables; `ways` are a library's
+    transports (`SHM`, `P2P`, `NET`). `dimms` includes empty slots. `vendor` is the tool's."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None
@@ -105,7 +105,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def vendor_of(facts: Facts) -> str:
-    """Takes that of a product, a tool, or a name: NVIDIA's tools run on others' GPUs, too."""
+    """Returns the product's vendor, else the tool's, else a model name's, else `nvidia`."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
     known = [product.vendor for product in map(product_of, models) if product is not None]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
@@ -113,7 +113,8 @@ def vendor_of(facts: Facts) -> str:
 
 
 class HostFigure(NamedTuple):
-    """`work` is in the notation; `parts` are transfers with figures of their own."""
+    """A figure for which the catalogue has no benchmark. `work` is a transfer (`host:0 -> null by
+    host:0.cpu`); `parts` are transfers with figures of their own."""
 
     work: str
     unit: str = BANDWIDTH.symbol
@@ -124,9 +125,9 @@ class HostFigure(NamedTuple):
 
 
 class ReportedFigure(NamedTuple):
-    """A figure that a tool printed, in the benchmark's unit. `size` is the bytes of a transfer.
-    `of` or `host` say what it is of if the catalogue has no such benchmark. `ranks` accelerators
-    take part, from the first on. `part` is one of several concurrent transfers (None: all)."""
+    """A figure that a tool printed, in the benchmark's unit. `size` is a transfer's bytes. `ranks`
+    is the number of accelerators that take part. `part` numbers one of several concurrent transfers
+    (None: all of them). `of` or `host` defines a benchmark that the catalogue lacks."""
 
     benchmark: str
     row: str
@@ -143,7 +144,7 @@ class ReportedFigure(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Tools print 0 for what they could not measure."""
+        """Whether the figure is positive: tools print 0 for what they could not measure."""
         return 0 < self.figure < _MOST
 
     @property
@@ -186,8 +187,9 @@ def copied(
     both: bool = False,
     staged: bool = False,
 ) -> ReportedFigure:
-    """A figure in GB/s, between accelerators or the host (None). The source writes, or with `reads`
-    the destination reads. `both`: the sum of both ways. `staged`: over the host's memory."""
+    """Returns the figure of a copy of `gigabytes` GB/s between accelerators or the host (None). The
+    source writes, or the destination reads if `reads`. `both`: the rate is both directions' sum.
+    `staged`: the copy goes through host memory."""
     row, column, ways = 0, destination, "bidirectional_memcpy" if both else "memcpy"
     if source == destination:
         name = "device_local_copy"
@@ -209,7 +211,7 @@ class Failure(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """`failures` are of tests without figures, `remarks` what else it says or was left out."""
+    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show."""
 
     tool: str
     figures: tuple[ReportedFigure, ...]
@@ -227,7 +229,7 @@ _Reported = TypeVar("_Reported", bound=msgspec.Struct)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
-    """Returns all facts, and the contradictions, each once. The first text wins."""
+    """Returns all texts' facts as one, and each contradiction once. The first text wins."""
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)
@@ -249,7 +251,6 @@ def _filled(one: _Reported, other: object, owner: str, clashes: dict[_Clash, Non
 
 
 def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
-    """Merges mappings and sets; else the first known or the fuller value wins."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -270,7 +271,6 @@ def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -
 
 
 def _is_equivalent(one: object, other: object) -> bool:
-    """An address and its part, a name and a longer one, or sizes that differ by 10 %."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

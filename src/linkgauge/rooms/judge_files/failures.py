@@ -1,4 +1,4 @@
-"""Says what a tool's words for a failure mean. Readers only find the words."""
+"""Classifies failures by a tool's words: wrong data, a failed call, or a skipped test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_CALL = re.compile(
 
 
 def meaning_of(said: str) -> Meaning:
-    """Words about data come first: wrong data often ends a tool with an assertion."""
+    """Classifies a failure. Words about data come first: wrong data often ends in an assertion."""
     if _OF_DATA.search(said):
         return Meaning("fail", "wrong-bytes")
     if _WAIVED.search(said):

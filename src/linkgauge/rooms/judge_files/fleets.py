@@ -1,5 +1,5 @@
-"""Describes equal hosts with adapters: `2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The first
-adapters of all hosts share a leaf switch (rails). Spine switches carry as much as these."""
+"""Describes equal hosts with adapters: `2 x 8 x H100 SXM + 8 x 400G`, `4 x GB200 NVL72`. The nth
+adapters of all hosts share leaf switches (a rail). Spines carry as much as leaf switches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ that of Gen 5, and ConnectX-8 with 800 Gb/s is Gen 6 (its data sheet)."""
 
 
 class Fleet(NamedTuple):
-    """`hosts` equal hosts, each with `facts`; with `rack`, each is a rack."""
+    """Equal hosts, or racks if `rack`. `facts` describe one of them."""
 
     hosts: int
     facts: Facts
@@ -45,7 +45,7 @@ class Fleet(NamedTuple):
 
 
 def fleet_of(text: str) -> Fleet | None:
-    """Returns None for any other text. Raises InputError for an impossible number."""
+    """Reads a fleet; None for other texts. Raises InputError if a number is impossible."""
     machines, plus, adapters = text.partition("+")
     nics = _NICS.fullmatch(adapters) if plus else None
     if plus and nics is None:
@@ -112,7 +112,7 @@ def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
 
 
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
-    """Each part becomes a row of parts, one for each host, so that links stay in order."""
+    """Turns a description of one host into that of `hosts`: each part becomes a row of parts."""
     one = build(description_of(tree))
     cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
     first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}

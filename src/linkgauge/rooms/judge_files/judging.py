@@ -49,7 +49,7 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """Raises InputError if the texts have no figures, or if `machine` cannot be read."""
+    """Builds a run. Raises InputError without figures, or if `machine` is unreadable."""
     logs = [log for text in texts for log in text.logs]
     figures = (figure for log in logs for figure in log.figures)
     reported = [figure for figure in figures if figure.is_measured or figure.failure]
@@ -203,7 +203,8 @@ _Figure = tuple[Result, CellResult, float]
 def judged_hosts(
     texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
 ) -> tuple[list[Run], int]:
-    """Returns the worst host first, and all hosts' exit code (0 for one). Raises InputError."""
+    """Returns each host's judged run, the worst first, and the worst exit code of several hosts (0
+    for one host). Raises InputError if there are no figures."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
@@ -223,9 +224,8 @@ def judged_hosts(
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """A text without figures describes all hosts. A text of an unnamed host counts for a named or
-    an earlier one, unless both have the same figures, or a test of one failed that the other has,
-    too."""
+    """Groups texts by host. Texts without figures count for all hosts. A text that names no host
+    joins an earlier host, unless both have the same figure or a test that failed in one of them."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
     named = [(text.host or _hostname(text), text) for text in texts if text.has_figures]
     for name, text in sorted(named, key=lambda one: not one[0]):

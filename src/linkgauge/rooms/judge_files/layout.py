@@ -1,4 +1,4 @@
-"""Lays out the parts of a described machine and the links between them, from facts and products."""
+"""Lays out a machine's parts and the links between them, from facts in texts and from products."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MachineLayout:
         self._has_switch = False
 
     def _host_of_product(self) -> dict[str, Any]:
-        """Also places the GPUs at its nodes. Empty if texts describe a host."""
+        """Describes the product's usual host and puts GPUs there; empty if texts give a host."""
         product, facts = self._product, self._facts
         if product is None or product.host is None or facts.nodes or facts.cpu_model:
             return {}
@@ -188,7 +188,8 @@ class MachineLayout:
         return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
 
     def _speed(self, place: int, gpu: ReportedGpu) -> float | None:
-        """An idle link's lower speed counts only if no copy with the host was faster."""
+        """Returns a PCIe link's speed in GT/s. A reported speed below its maximum may be that of an
+        idle link: it counts only if no copy with the host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
         own = product.pcie[0] if product is not None and product.pcie else None
         if (
@@ -215,7 +216,7 @@ class MachineLayout:
 
     @cached_property
     def _groups(self) -> list[set[int | str]]:
-        """Accelerators and adapters below one PCIe switch, by bridges, else by joins."""
+        """Returns the sets of accelerators and adapters that share a PCIe switch."""
         groups: list[set[int | str]] = [
             {a, b}
             for (a, b), how in self._facts.joins.items()
@@ -238,7 +239,7 @@ class MachineLayout:
         yield from self._nics.items()
 
     def _is_staged(self, *places: int) -> bool:
-        """Whether these exchange over host memory, so that no figure shows a switch."""
+        """Whether these accelerators copy over host memory, so that figures show no switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
         reported = {"P2P", "peer access"} & self._facts.ways
@@ -300,8 +301,8 @@ class MachineLayout:
 
     @cached_property
     def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
-        """The kind of link, the GB/s of one, the most of one accelerator, the shares of the rate
-        that copies and kernels reach, and whether the rate is assumed."""
+        """Returns the kind of link, one link's GB/s, an accelerator's most links, the shares of the
+        rate that copies and kernels reach, and whether the rate is assumed."""
         reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is not None and product.links is not None:
@@ -332,7 +333,7 @@ class MachineLayout:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
     def _installed(self, product: Product) -> int:
-        """Collectives may leave out some accelerators of the usual server."""
+        """Returns the number of accelerators: the usual one if collectives may leave out some."""
         there = len(self._gpus)
         is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there

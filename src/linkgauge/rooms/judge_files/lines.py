@@ -35,12 +35,12 @@ label."""
 
 
 def cleaned(text: str) -> dict[str, list[str]]:
-    """Lines by the host or rank in their prefix, the one with the most figures first."""
+    """Returns lines by the host or rank in their prefix, those with the most figures first."""
     return _by_label([_bare(line) for line in text.split("\n")])
 
 
 def plain(text: str) -> tuple[str, int]:
-    """Returns the text without colours and tags, and how many lines of its middle are left out."""
+    """Returns the text without colours and tags, and how many lines were cut from its middle."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text))
@@ -116,7 +116,7 @@ def number_of(word: str) -> float | None:
 
 
 def index_of(text: str) -> int | None:
-    """Returns None if the text is no number below 1000."""
+    """Returns the number in a text, or None if the text is not a number below 1000."""
     return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
@@ -124,7 +124,7 @@ _PREFIXES = ("", "K", "M", "G", "T")
 
 
 def scale_of(unit: str) -> float:
-    """1000 for `K`, 1024 for `Ki`."""
+    """Returns the factor of a unit's prefix: 1000 for `K`, 1024 for `Ki`."""
     return (1024.0 if unit[1:2] == "i" else 1000.0) ** _PREFIXES.index(unit[:1])
 
 
@@ -146,7 +146,7 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Figures by row and column (None: N/A), and the lines used. Lines may be wrapped."""
+    """Reads a matrix: figures by row and column (None: N/A), and the numbers of its lines."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1
@@ -210,7 +210,7 @@ def xml_in(lines: Sequence[str], tag: str) -> tuple[Element | None, Collection[i
 def documents_in(
     lines: Sequence[str], key: str
 ) -> Iterator[tuple[dict[str, Any], Collection[int]]]:
-    """Yields the JSON objects with this key near their beginning, and their lines."""
+    """Yields each JSON object with this key near its beginning, and the object's line numbers."""
     if not any(f'"{key}"' in line for line in lines):
         return
     text, decoder, end = "\n".join(lines), json.JSONDecoder(), 0
@@ -228,13 +228,13 @@ def documents_in(
 
 
 def at(document: object, kind: type[_T], *keys: str) -> _T:
-    """Returns what is below these keys, or an empty value of this kind if nothing of it is."""
+    """Returns the value below nested keys, or an empty value if there is none of this kind."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document if isinstance(document, kind) else kind()
 
 
 def number_at(document: object, *keys: str) -> float:
-    """Returns 0 if no positive number is below these keys."""
+    """Returns the positive number below nested keys, or 0 if there is none."""
     value = at(document, float, *keys) or at(document, int, *keys)
     return float(value) if not isinstance(value, bool) and 0 < value < 1e30 else 0.0

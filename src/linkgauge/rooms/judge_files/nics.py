@@ -1,4 +1,4 @@
-"""Adapters of a described machine: which of those in texts are the same, and their ports."""
+"""Merges what texts say about each network adapter, and returns the rates of adapters' ports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 
 def joined_nics(facts: Facts) -> Mapping[str, ReportedNic]:
-    """Texts give names or PCI addresses: if there are as many, they are the same, in order."""
+    """Returns each adapter once. Some texts give names, others PCI addresses: if there are as many
+    names as addresses, they are the same adapters in the same order."""
     at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
     named = {name: nic for name, nic in facts.nics.items() if name not in at}
     if at and named and not any(nic.pci for nic in named.values()):
@@ -52,7 +53,7 @@ def _plain(nics: Mapping[str, ReportedNic]) -> dict[str, ReportedNic]:
 
 
 def rate_of_nic(nic: ReportedNic, facts: Facts) -> tuple[float, bool]:
-    """Returns the bytes/s of a port, and whether it is assumed."""
+    """Returns the rate of a port in bytes/s, and whether the rate is assumed."""
     reported = facts.settings.get("adapter Gb/s", "")
     if nic.rate or reported.isdecimal():
         return nic.rate or int(reported) * GIGABIT, False

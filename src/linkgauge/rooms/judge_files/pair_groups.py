@@ -1,6 +1,6 @@
-"""Finds how accelerators are joined from the figures between them. Groups of pairs are a topology
-if figures differ more between than within them, if a pair has one group in both directions,
-accelerators have as many pairs in each, and groups have different numbers of links."""
+"""Finds how accelerators are linked from figures of pairs. Groups of pairs show a topology if
+figures differ more between groups than within, both directions of a pair are in one group, a group
+has as many pairs of each accelerator, and groups' numbers of links differ."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ Joined = tuple[dict[tuple[int, int], str], str]
 
 
 def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) -> Joined:
-    """Returns links as `nvidia-smi topo -m` has them, and a sentence about the groups, by the first
-    benchmark that shows a topology; nothing if a switch joins all of the product alike. A single
-    group shows links that nothing else tells of, where it exceeds what PCIe carries."""
+    """Returns links as in `nvidia-smi topo -m`, and a sentence about them, from the first benchmark
+    whose figures show a topology. Both are empty if the product has a switch."""
     if product is not None and product.usual == "switch":
         return {}, ""
     least = 1 if product is not None and product.links and not product.usual else 2
@@ -69,8 +68,9 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
-    """Finds nodes by the first benchmark's figures if one of two groups has all pairs within sets:
-    the faster, or of staged copies (which cross shared links twice) the slower."""
+    """Returns accelerators' NUMA nodes, from the first benchmark. Its pairs are split into fast and
+    slow ones: if the fast pairs are exactly those within sets of accelerators, each set is a node.
+    For staged copies, which cross shared links twice, these may be the slow pairs."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):
@@ -123,7 +123,7 @@ def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> J
 
 
 def _groups(pairs: Pairs, count: int) -> list[Pairs]:
-    """The fastest first, cut where neighbouring figures differ most."""
+    """Splits pairs into groups, the fastest first, where neighbouring figures differ most."""
     order = sorted(pairs.items(), key=lambda one: -one[1])
     steps = [before / after for (_, before), (_, after) in pairwise(order)]
     cuts = sorted(sorted(range(len(steps)), key=steps.__getitem__)[len(steps) + 1 - count :])
@@ -132,7 +132,7 @@ def _groups(pairs: Pairs, count: int) -> list[Pairs]:
 
 
 def _is_tight(groups: Sequence[Pairs]) -> bool:
-    """Whether figures of two groups differ more than any two of a group."""
+    """Whether figures of two groups differ by a larger factor than any two of one group."""
     ranges = [(min(own.values()), max(own.values())) for own in groups]
     widest = max(most / least for least, most in ranges)
     steps = (before[0] / after[1] for before, after in pairwise(ranges))

@@ -1,4 +1,4 @@
-"""Reads shipped tables, and describes products whose name alone is known (products.yml)."""
+"""Reads shipped tables; products.yml describes a product of which only the name is known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_VARIANT = r"(?! ?(?:Ti|SUPER|XTX?|GRE|M|S)\b)(?!.*\b(?:Laptop|Mobile|Max-Q)\
 
 
 class Vendor(NamedTuple):
-    """`space` names the memory in texts; `named` matches names of its other products."""
+    """A vendor. `space` names its memory (`cuda`); `named` matches models that no table lists."""
 
     pci: int
     space: str
@@ -81,7 +81,6 @@ def _products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """Returns None if `products.yml` does not list the product."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
@@ -103,7 +102,7 @@ def model_of(device: str) -> str | None:
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """The number is by default the usual server's. None if the text contains anything else."""
+    """Returns name and number of `8 x H100 SXM` (default: the usual server's), else None."""
     after = _COUNTED_AFTER.fullmatch(text)
     return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
 

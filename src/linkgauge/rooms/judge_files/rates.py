@@ -1,4 +1,4 @@
-"""Readers of tools whose lines state one rate each."""
+"""Makes readers of tools that print one rate per line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def rates(
     row: str = "all",
     **usual: str,
 ) -> Reader:
-    """`name` and `column` have the patterns' groups in braces. A rate is in `unit` (`Mi`: 2^20
-    bytes/s), a size in `element` times `prefix` bytes."""
+    """Returns a reader of matching lines. `name` and `column` may hold named groups in braces. A
+    rate is in `unit` (`Mi`: 2^20 bytes/s), a size in `element` bytes times `prefix`."""
 
     def read(seen: TextScan) -> None:
         of, said = Counter[str](), dict[str, str]()

@@ -1,4 +1,4 @@
-"""Explains figures of another tool: says when the texts of remarks.yml apply."""
+"""Explains figures of another tool: decides which texts of remarks.yml apply."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ def _of_hosts(seen: _Seen) -> None:
 
 
 def _of_network(seen: _Seen, tool: ToolRun) -> None:
-    """Of what two nodes reduce by the tree, only the algorithm bandwidth crosses the network."""
+    """Says which adapters fit the rate that crosses the network: the bus bandwidth, or the
+    algorithm bandwidth if two nodes reduce by the tree algorithm."""
     most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
     algorithm = tool.settings.get("NCCL_ALGO", "tree").lower()
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:

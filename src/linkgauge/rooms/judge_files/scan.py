@@ -1,4 +1,4 @@
-"""Scans a text for readers, and holds what they find."""
+"""Searches a text's lines on behalf of readers, and holds what they find."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Figures(list[ReportedFigure]):
 
 
 class TextScan:
-    """Without `logs` and `reported`, the text is not its tool's."""
+    """A text and what a reader finds in it. Without `logs` and `reported`, it has found nothing."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
@@ -54,7 +54,7 @@ class TextScan:
         self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yields the lines that begin as a pattern says, with the first one that matches."""
+        """Yields the number of each line that begins with a pattern, and the match."""
         is_one = _any_of(patterns).match
         for number, line in enumerate(self.lines):
             if len(line) <= _LONGEST and is_one(line):
@@ -64,8 +64,8 @@ class TextScan:
     def marks(
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
-        """Yields each matching line's number, its named groups, and each name's last value. Notes a
-        `gpu`, and a line that `failed`."""
+        """Yields each matching line's number, its named groups, and each group's last value so far.
+        Records a `gpu` with its `model`, and the failure in a group `failed`."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -78,7 +78,8 @@ class TextScan:
             yield number, own, said
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields the last named groups at each `rate`; `columns` name the `cells` of rows."""
+        """Yields the last value of each named group at each line with a group `rate`, and at each
+        with `cells`, whose names are in `columns`."""
         for _, own, said in self.marks(*patterns, **usual):
             if "rate" in own:
                 yield said
@@ -87,13 +88,14 @@ class TextScan:
                 yield said | dict(zip(columns, own["cells"].split(), strict=False))
 
     def sections(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], int]]:
-        """Yields each line that begins as `head` says, and the number of the next one's line."""
+        """Yields each line that begins with `head`: number, match, and number of the next one."""
         heads = [(n, match) for n, line in enumerate(self.lines) if (match := head.match(line))]
         ends = [*(number for number, _ in heads[1:]), len(self.lines)]
         return ((*one, end) for one, end in zip(heads, ends, strict=False))
 
     def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
-        """Yields each section's head, and its fields by the last three headings and name."""
+        """Yields each section's line number, its head, and its fields. A field's name begins with
+        up to three headings above it (`PCI/Bus Id`)."""
         for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
@@ -115,7 +117,7 @@ class TextScan:
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Without a matrix at this line, the heading above is not understood."""
+        """Returns the matrix at a line; without one, the line above counts as not understood."""
         figures, lines = grid_at(self.lines, start)
         self.used |= lines
         if not figures:
@@ -123,8 +125,8 @@ class TextScan:
         return figures
 
     def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes a failure of a test or, without a name, of all figures; with `since`, of the
-        figures from this number on, if any."""
+        """Notes a failure of `test`, or of all tests if it is empty. With `since`, the figures from
+        this number on fail instead, if there are any."""
         said = " ".join(said.split())[:MOST_WORDS]
         own = self.figures[since:] if since is not None else []
         if own and since is not None:
@@ -133,7 +135,8 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """A failed call of no named test broke the output off: figures before it count."""
+        """Marks figures of failed tests. A failed call that names no test only ended the output:
+        the figures before it still count."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status
@@ -149,7 +152,7 @@ class TextScan:
         self.failures = rest
 
     def _leave_out_impossible(self) -> None:
-        """No hardware has these: a unit or a column was mistaken, by the tool or here."""
+        """Leaves out figures beyond any hardware: a tool or reader mistook a unit or column."""
         odd = [one for one in self.figures if not one.is_possible]
         self.figures[:] = [one for one in self.figures if one.is_possible]
         if odd:

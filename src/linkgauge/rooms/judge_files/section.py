@@ -1,4 +1,4 @@
-"""The section on a run of another tool: how it was read, assumptions, and explanations."""
+"""The section on another tool's run: how it was read, what was assumed, and explanations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Benchmarks with a low cell are left out: their matrix has the reasons."""
+    """Yields why rates are expected, but not of benchmarks with low cells, which show it."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results

@@ -1,6 +1,5 @@
-"""Defines benchmarks of network interfaces between ranks: single pairs, and patterns of
-TransferBench 1.66 (nicrings, nica2a) in which all interfaces work at once. Interfaces are listed
-rank by rank, reordered by a stride, and divided into groups, in which each sends to all others."""
+"""Defines benchmarks of network interfaces between ranks: pairs, and TransferBench 1.66's patterns
+in which all interfaces work: nicrings, and nica2a, where each sends to all of its group."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between host memories, or with `gpus` GPU memories; `at_once`: all cells together."""
+    """Copies between hosts' memories, or GPUs' if `gpus`. `at_once`: all cells run together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -129,7 +128,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """The interface by which a rank usually reaches others; between GPUs, the one near its GPU."""
+    """Returns each rank's interface to other ranks; between GPUs, the one near its GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -165,7 +164,7 @@ def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, 
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """`step` gets the number of ranks, and returns how many ranks further each rank sends."""
+    """Returns pairs in which each rank sends `step(number of ranks)` ranks further."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -181,7 +180,8 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Each interface sends to others of its group: all or, with `rails`, one of each rank."""
+    """Returns pairs of interfaces of different ranks: all pairs or, if `rails`, only those within
+    groups that have one interface of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

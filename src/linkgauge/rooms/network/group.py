@@ -1,4 +1,4 @@
-"""Carries out the part of one rank in copies by network interfaces."""
+"""Carries out one rank's part in copies over network interfaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """Copies fail after `silent` seconds without progress. `enter` prepares a thread for UCX."""
+    """A rank's copies, which fail after `silent` seconds without progress."""
 
     policy = POLICY
 
@@ -39,7 +39,7 @@ class NetGroup(Gated):
         self.open_at(None)
 
     def open_at(self, at: float | None) -> float:
-        """Each thread starts at the time `at` of the monotonic clock. Returns the start time."""
+        """Lets threads start at the monotonic time `at`, or now. Returns the start time."""
         super().open()
         self._at, self._began = at, max(time.monotonic(), at or 0.0)
         return self._began

@@ -1,5 +1,5 @@
-"""TCP connections between two ranks' interfaces. A buffer's handle has its rank's port and a
-secret. The destination answers, so that no rank sends into an abandoned connection."""
+"""Opens TCP connections between two ranks' interfaces, by the port and the secret in a buffer's
+handle. The destination answers, so that no rank sends into an abandoned connection."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """Where a rank listens, its secret, UCX's memory, another tool's port, the buffer's number."""
+    """How to reach a rank's buffer: its listening port, secret and interfaces' addresses, UCX's
+    memory, another tool's port, and the buffer's number."""
 
     port: int
     token: bytes
@@ -59,7 +60,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 
 class Way(NamedTuple):
-    """`own` and `far` are addresses of the same family. `words` describes both ends."""
+    """A connection's `own` and `far` address, of one family. `words` describes both ends."""
 
     own: str
     far: str
@@ -68,7 +69,7 @@ class Way(NamedTuple):
 
 
 class Door:
-    """The listening socket of a rank. Connections silent for `silent` seconds are dead."""
+    """A rank's listening socket. A connection that is silent for `silent` seconds is dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -89,7 +90,8 @@ class Door:
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """All connect before they accept, so that none waits for another. Raises BackendError."""
+        """Returns connections by copy. All ranks connect before they accept, so that none waits for
+        another. Raises BackendError if one fails."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -132,7 +134,8 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """An address of the interface or rank; IPv4 first for perftest. Raises BackendError."""
+        """Returns the destination's IP address (IPv4 first for perftest) and port for another tool.
+        Raises BackendError if it has no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -195,7 +198,6 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """For tools that cannot take over an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])

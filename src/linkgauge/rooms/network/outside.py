@@ -1,4 +1,4 @@
-"""Runs tools between two ranks: the destination a server, the source a client, until a deadline."""
+"""Runs tools between two ranks, until a deadline: the destination is server, the source client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """Moves `size` bytes `loops` times. `device` is of RDMA; `host` is None on the server."""
+    """A tool's task: to move `size` bytes `loops` times. `device` is an RDMA device or None; `host`
+    is None on the server."""
 
     size: int
     loops: int
@@ -42,8 +43,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """`package` is Debian's. `seconds` reads the time of all loops from the client's output or
-    file. `needs` is a text that the program's help must have."""
+    """A tool that measures between ranks. `package` is Debian's. `seconds` reads the time of all
+    loops from the client's output or file. `needs` is a text that the program's help must have."""
 
     program: str
     package: str
@@ -54,7 +55,7 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Raises Unsupported if the program is missing, or if its help lacks the needed text."""
+    """Returns the program's path. Raises Unsupported without it, or without `needs` in its help."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
@@ -84,7 +85,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Returns when the server listens; for a client at once."""
+        """Starts a server, and returns when it listens. A client starts later, in `wait`."""
         super().arm(loops, batches)
         self._call = self._call._replace(loops=loops * batches)
         if self.is_client:
@@ -101,7 +102,7 @@ class Outside(Gated):
             time.sleep(_POLL)
 
     def wait(self) -> Timing:
-        """Raises BackendError or TookTooLong, with the name of the tool."""
+        """Waits until the tool ends. Raises BackendError or TookTooLong, with the tool's name."""
         self.pass_gate()
         running = self._start() if self.is_client else self._server
         if running is None:
@@ -153,7 +154,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """As the kernel reports it: the tool would take a test connection for its client."""
+    """Whether /proc/net shows a listener. The tool would take a test connection for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

@@ -1,5 +1,5 @@
 """Backend `net`: interfaces move bytes between ranks. With TCP, the engine's rank measures from its
-first call until the last byte has arrived: if it sends, the destination answers."""
+first call until the last byte has arrived; if it is the sender, the destination confirms that."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """For UCX, `handle` is the worker's name for the memory; other ranks reach it by `mapped`."""
+    """A buffer. For UCX, `handle` is what its own worker uses, `mapped` what other ranks use."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -66,7 +66,7 @@ class NetBuffer:
 
 
 class NetRank(RankBackend):
-    """A rank without a sign of life for `silent` seconds counts as lost."""
+    """The backend of one rank. Ranks without a sign of life for `silent` seconds are lost."""
 
     name = NETWORK
 
@@ -104,7 +104,7 @@ class NetRank(RankBackend):
         self._counted = counts_of(connections)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """None does not mean that they can: rank 0 decides this, because it knows both ends."""
+        """Returns why this rank refuses, or None; then rank 0, which knows both ends, decides."""
         return refused(self._rules(transfer))
 
     def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
@@ -128,16 +128,17 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """UCX maps memory for particular interfaces, so each of its engines has its own key."""
+        """Returns a key: engines with equal keys can share a buffer. UCX maps memory for particular
+        interfaces, so each UCX engine has a key of its own."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
-        """UCX uses the current context of the calling thread."""
+        """Makes the GPU's context current in this thread, because UCX uses the current one."""
         if self._gpu is not None:
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Raises AllocationError, or Unsupported if the memory cannot be placed as requested."""
+        """Raises AllocationError, or Unsupported if this rank cannot place such memory."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")
@@ -177,7 +178,7 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Connects the group to the other ranks. Raises BackendError."""
+        """Connects ranks, and returns the group that copies. Raises BackendError if that fails."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)
@@ -273,7 +274,7 @@ def _is_joined(memory: Memory, by_ucx: bool) -> bool:
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
-    """A timeout in the settings also limits how long a connection may be silent."""
+    """Opens the backend. The settings' timeout also limits how long connections may be silent."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
     gpu, lacks = None, None
     if with_gpu:

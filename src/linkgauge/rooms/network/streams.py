@@ -1,4 +1,4 @@
-"""Carries out a rank's work over TCP by native code: copies in streams, and flags."""
+"""Carries out a rank's work over TCP in native code: copies, and flags that go back and forth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """`address` and `size` are of this rank's buffer; `times`: this rank times the copy."""
+    """A rank's end of a copy: its buffer's `address` and `size`. `times`: this rank times it."""
 
     place: int
     transfer: Transfer
@@ -38,8 +38,8 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Begins at the monotonic time `at`. Returns when the first stream began, and when each timed
-    copy ended, by place. Raises the first error after all have ended."""
+    """Moves bytes from the monotonic time `at` on. Returns when the first stream began, and when
+    each timed copy ended, by place. Raises the first error after all streams have ended."""
     if not streams:
         return await_time(at), {}
 
@@ -65,7 +65,8 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """The destination's message ends the stream if the source has the engine, else starts it."""
+    """Moves a stream's bytes. A message from the destination ends the stream if the source has the
+    engine; otherwise it starts the stream."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -99,7 +100,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """The side that begins times each round trip. Raises TookTooLong if the other is silent."""
+    """Returns round trips, timed by the side that begins. Raises TookTooLong after silence."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

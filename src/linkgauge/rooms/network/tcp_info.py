@@ -1,4 +1,4 @@
-"""Reads what limited TCP connections: the kernel's TCP_INFO (uapi/linux/tcp.h)."""
+"""Reads the kernel's TCP_INFO (uapi/linux/tcp.h), which says what limited TCP connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ window that the other end granted, in bytes. Older kernels lack the last fields 
 
 
 def counts_of(connections: Iterable[socket.socket]) -> dict[str, int]:
-    """Sums over connections that sent data; empty without any, or if the kernel says nothing."""
+    """Returns TCP_INFO's sums over connections that sent data; empty if the kernel gives none."""
     total: Counter[str] = Counter()
     for connection in connections:
         with suppress(OSError):

@@ -1,5 +1,5 @@
-"""Calls UCX's C functions: libucp.so.0 needs no packages of CUDA, unlike ucxx. Structures are of
-ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
+"""Calls UCX's C functions in libucp.so.0, which needs no packages of CUDA, unlike ucxx. Structures
+are those of ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Params(ctypes.Structure):
 
 
 class _WorkerParams(ctypes.Structure):
-    """Without values, only one thread may use a worker."""
+    """Parameters of a worker. If they are empty, only one thread may use it."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -84,7 +84,7 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """Loads the library of the wheel or the system. Raises Unsupported without one."""
+    """Loads UCX from its Python package or the system. Raises Unsupported without UCX."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -133,14 +133,14 @@ def timed() -> Mapping[str, int]:
 
 
 def check(call: str, status: int, about: str = "") -> None:
-    """Raises BackendError if the status is an error."""
+    """Raises BackendError if the status of a call is an error."""
     if status < 0:
         words = _words()(status).decode()
         raise BackendError(call, f"{about}: {words}" if about else words)
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """What other ranks need: the address of the memory's worker, its key, and its first address."""
+    """What other ranks need to use memory: its worker's address, its key, and its first address."""
 
     worker: bytes
     key: bytes
@@ -164,13 +164,13 @@ class UcxEndpoint:
         return self._keys[packed].value or 0
 
     def close(self) -> None:
-        """The worker closes the endpoint itself."""
+        """Frees remote keys. The worker closes the endpoint itself."""
         for key in self._keys.values():
             library().ucp_rkey_destroy(key)
 
 
 class Worker:
-    """`settings` (`TLS`) add to the environment's. Only the opening thread may use the worker."""
+    """A UCX worker, for the thread that opens it. `settings` (`TLS`) add to the environment's."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -200,7 +200,7 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """`space` must be given, because UCX may not recognise GPU memory."""
+        """Maps memory for other ranks. `space` is given, as UCX may not recognise GPU memory."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
@@ -221,7 +221,7 @@ class Worker:
         return self._ends[address]
 
     def close(self) -> None:
-        """The other ranks get no message, because they may have ended."""
+        """Closes without a message to the other ranks, because they may have ended."""
         for end in self._ends.values():
             end.close()
         library().ucp_worker_destroy(self._worker)

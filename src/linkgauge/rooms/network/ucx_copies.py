@@ -1,5 +1,5 @@
 """Carries out a rank's part of copies by UCX. The rank with the engine puts or gets the bytes; the
-other lets UCX work until a message says that everything has arrived."""
+other lets UCX work until a message says that all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ bypass the network."""
 
 
 class UcxWorkers:
-    """One worker for each choice of devices, opened by the thread that uses it."""
+    """A worker for each choice of interfaces, opened by the thread that uses it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -56,7 +56,7 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """`there` is the other rank's memory. `moves` is true on the rank with the engine."""
+    """A rank's part of a copy. `there` is the other's memory. `moves`: this rank has the engine."""
 
     place: int
     transfer: Transfer
@@ -71,7 +71,7 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """Copies begin together, and fail after `silent` seconds without progress."""
+    """Copies of a rank, which begin together and fail after `silent` seconds without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -80,7 +80,7 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Returns when each copy moved here ended, by place. Raises BackendError, TookTooLong."""
+        """Returns when this rank's own copies ended, by place. Raises BackendError, TookTooLong."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

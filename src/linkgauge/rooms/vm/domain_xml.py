@@ -50,7 +50,7 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """`-` is stdin. Raises InputError, in one line, if the file has no definition."""
+    """Reads a domain from a file, or stdin for `-`. Raises InputError if it defines none."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -66,7 +66,7 @@ def read_domain(path: Path) -> Domain:
 
 
 def parse_domain(content: bytes) -> Domain:
-    """Raises InputError if the content is not a domain."""
+    """Reads a domain from XML. Raises InputError if the content is not a domain."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
@@ -92,7 +92,6 @@ def _check_depth(root: Element) -> None:
 
 
 def _check_lists(root: Element) -> None:
-    """Long lists of CPUs in many places would fill the memory."""
     texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
     if sum(map(length, texts)) > _MOST_LISTED:
         raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {xml.HOW}")
@@ -196,7 +195,7 @@ def _topology(element: Element) -> CpuTopology:
 
 
 def _cells(root: Element) -> tuple[GuestNode, ...]:
-    """A cell without a number gets its place as its number."""
+    """Returns the cells by number. A cell without a number is numbered by its place."""
     elements = root.findall("cpu/numa/cell")
     for place, element in enumerate(elements):
         element.attrib.setdefault("id", str(place))
@@ -236,7 +235,7 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Includes network adapters. A function that is `unassigned` does not reach the guest."""
+    """Yields devices, also network adapters, except `unassigned` ones: guests do not see those."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -255,7 +254,7 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """None if the address is of another kind. Missing parts are 0, as for libvirt."""
+    """Returns a PCI address, or None for another kind. Missing parts are 0, as for libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)

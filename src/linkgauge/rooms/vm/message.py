@@ -1,4 +1,4 @@
-"""Writes what a guest asks its host's administrator to change, the cheapest first."""
+"""Writes a message that asks a host's administrator for changes, the cheapest first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Empty if the host can mend nothing, or if the domain belongs to another guest."""
+    """Returns the message, empty if the host can mend nothing or the guest has another domain."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

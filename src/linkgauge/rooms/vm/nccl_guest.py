@@ -17,7 +17,8 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Bridges get made-up addresses. Raises InputError if the domain does not place a card."""
+    """Returns the guest as a machine, with made-up addresses of bridges. Raises InputError if the
+    domain does not say where a device is in the guest."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}
@@ -38,7 +39,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """SeaBIOS, OVMF and Linux number buses depth first, by slot and function."""
+    """Yields controllers and bus numbers. Firmware and Linux number buses depth first, by slot."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number

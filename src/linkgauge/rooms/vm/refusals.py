@@ -1,6 +1,6 @@
-"""Rules of libvirt that no other check covers: an element, and why it is refused. Source: libvirt's
-src/conf/numa_conf.c, domain_validate.c, domain_postparse.c, src/qemu/qemu_validate.c, and its tests
-in tests/qemuxmlconfdata/*.err."""
+"""Rules of libvirt that no other check covers. Each yields an element and why it is refused.
+Sources: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c,
+src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 

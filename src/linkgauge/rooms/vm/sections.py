@@ -38,7 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is None if none is given; a host then has `running` and `defined` ones."""
+    """What `linkgauge vm` shows. `running` and `defined` are a host's domains if none is given."""
 
     machine: Machine
     decision: Decision
@@ -55,7 +55,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What the system that writes the XML is asked for; empty for libvirt."""
+        """Returns the placement as settings of the system that writes the XML; none for libvirt."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -160,7 +160,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """`vendor` is of the host's CPU."""
+    """Returns the XML elements that a placement changes. `vendor` is the host CPU's."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -174,7 +174,7 @@ def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tu
 
 
 def text_of(element: Element) -> str:
-    """Characters other than printable ASCII are escaped."""
+    """Returns an element as indented XML, in which all but printable ASCII is escaped."""
     indent(element)
     element.tail = None
     text = tostring(element, encoding="us-ascii").decode()
@@ -278,7 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """An expander for each cell, a root port for each misplaced card, and its functions."""
+    """Yields an expander per cell, a root port per misplaced card, and the card's functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -306,7 +306,7 @@ def _slot(device: HostDevice) -> str:
 
 
 def has_expanders(domain: Domain) -> bool:
-    """QEMU's q35 and Arm's virt take pxb-pcie."""
+    """Whether the machine type takes expanders (pxb-pcie): QEMU's q35 and Arm's virt do."""
     machine = domain.machine or ""
     return "q35" in machine or machine.startswith("virt")
 
@@ -324,7 +324,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Functions of a card keep their distance; the first becomes 0."""
+    """Returns a function at a new address: a card's first is 0, others keep their distance."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

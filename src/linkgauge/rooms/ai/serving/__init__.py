@@ -1,4 +1,4 @@
-"""Loads a server with a fixed number of requests (closed loop), or at random moments (open)."""
+"""Sends a server a fixed number of requests at once (closed loop), or at random times (open)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Raises Unsupported, MissingPackage, and BackendError if the server does not answer."""
+    """Returns what loads the server. Raises Unsupported, MissingPackage, or BackendError if the
+    server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

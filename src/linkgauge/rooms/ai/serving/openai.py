@@ -34,7 +34,7 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Times in seconds of the monotonic clock. `came` has the time of each token, if streamed."""
+    """When an answer ended and, if streamed, when each token came, in monotonic seconds."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Reads the whole answer. Several threads may call this at once. Raises BackendError."""
+        """Sends a request and reads the whole answer. Is thread-safe. Raises BackendError."""
         ...
 
     def close(self) -> None: ...
@@ -60,7 +60,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """Returns random times of arrival (a Poisson process), in seconds from 0."""
+    """Returns `count` random times of a Poisson process, in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -69,7 +69,7 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """A sample lasts from its first request's due time until all its requests are answered."""
+    """Loads a server. A sample lasts from its first request's due time until all are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -190,7 +190,7 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """Each thread has one connection. Answers are streamed, so that token times are known."""
+    """An HTTP client with a connection per thread. Answers are streamed, to time their tokens."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -278,7 +278,7 @@ class OpenAiClient:
 
 
 class _Wrong(ValueError):
-    """An invalid answer, with the reason in words."""
+    """Raised for an invalid answer, with the reason in words."""
 
 
 class _BoundedAnswer:
@@ -301,7 +301,7 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """The connection can take another request only if nothing follows the answer."""
+        """Reads to the answer's end, so that the connection is free. Raises _Wrong if it is cut."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

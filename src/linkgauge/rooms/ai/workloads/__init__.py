@@ -1,4 +1,4 @@
-"""AI workloads on a torch device, which the backend torch carries out."""
+"""AI workloads that the backend `torch` carries out on a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 4096
 
 
 class Workloads:
-    """Consecutive cells share the weights of one model and the rates of each device."""
+    """Prepares workloads. Consecutive cells share a model's weights and each device's rates."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -30,7 +30,7 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """Raises Unsupported if the workload does not fit or cannot be carried out here."""
+        """Prepares a workload. Raises Unsupported if it does not fit or cannot run here."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)

@@ -1,5 +1,5 @@
-"""Computes Llama's decoder with fused products, and a cache at a fixed place for CUDA graphs. Tests
-compare all numbers with transformers' LlamaForCausalLM."""
+"""Computes Llama's decoder with fused products, and a cache at a fixed address for CUDA graphs.
+Tests compare all numbers with transformers' LlamaForCausalLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """Weights lie as in torch.nn.Linear: `inputs` makes queries, keys and values."""
+    """A layer's weights, laid out as in torch.nn.Linear. `inputs` makes queries, keys, values."""
 
     first_norm: Any
     inputs: Any
@@ -29,7 +29,7 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """Cosines and sines by position. A sine is negative where the rotation subtracts."""
+    """Rotary embeddings' cosines and sines by position; a sine that is subtracted is negative."""
 
     cosines: Any
     sines: Any
@@ -71,7 +71,7 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Returns rotations of positions from 0 on (Su et al., RoFormer, 2021)."""
+    """Returns rotary embeddings of positions from 0 on (Su et al., RoFormer, 2021)."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -86,7 +86,7 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """The parts before and after attention, on tensors alone, so that torch can compile them."""
+    """Returns a layer's parts before and after attention, on tensors, for torch to compile."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -119,7 +119,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Compiles both parts for fixed shapes, and tunes kernels of single-row products."""
+    """Compiles a layer's parts for fixed shapes, and tunes kernels of single-row products."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -134,7 +134,7 @@ class Arithmetic:
         self.before, self.after = parts
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
-        """x is (batch, tokens, hidden)."""
+        """Computes a layer. x and the result have the shape (batch, tokens, hidden)."""
         queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
         mixed = attend(queries, keys, values).reshape(x.shape)
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
@@ -167,7 +167,7 @@ def attention(
 
 
 class KeyValueCache:
-    """Each layer has two tensors (batch, positions, heads, size of a head)."""
+    """Keys and values: two tensors (batch, positions, heads, size of a head) for each layer."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -192,7 +192,7 @@ class KeyValueCache:
 
 
 class Decoder:
-    """If not `resident`, the weights of its layers are not on the device."""
+    """A model with random weights. Without `resident`, its layers are not on the device."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class Decoder:
         return torch.nn.functional.linear(last, self.embedding)
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Equal seeds give equal tokens (batch, tokens) on any device."""
+        """Returns random tokens (batch, tokens). Equal seeds give equal tokens on any device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)

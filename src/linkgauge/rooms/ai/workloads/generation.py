@@ -1,4 +1,4 @@
-"""Inference workloads: a pass over prompts (prefill), and further tokens (decode)."""
+"""Inference workloads: a pass over prompts (prefill), and the generation of tokens (decode)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """About the peak bytes of a layer: input, output, both inputs of SwiGLU and their product."""
+    """Returns about a layer's peak bytes: input, output, SwiGLU's inputs and their product."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
@@ -93,7 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """On CUDA each step is a graph, at batch 1 of compiled kernels if these are faster."""
+    """Generates tokens: on CUDA by graphs, at batch 1 of compiled kernels if these are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -112,7 +112,7 @@ class Decode(Inference):
         self._forget()
 
     def _forget(self) -> None:
-        """A step that computes nothing must not pass the check."""
+        """Erases results, so that a step that computes nothing does not pass the check."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
@@ -157,7 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Graphs share memory, as they run in order. torch's stream may be another device's."""
+        """Captures each step as a graph. Graphs run in order, so they share memory."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -220,7 +220,7 @@ class Decode(Inference):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """About the bytes of weights, cache, and the activations of a layer."""
+    """Returns about the bytes of weights, cache, and the activations of a layer."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
     return (

@@ -43,7 +43,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Returns each operation's share of a loop's time, and the trace file, if requested."""
+    """Returns each operation's share of a loop's time, and the trace's file, if asked for one."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -95,17 +95,17 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """`steps` are the tokens, bytes or steps of a loop, `needed` the bytes of device memory."""
+    """A workload. `steps` are a loop's tokens, bytes or steps, `needed` bytes of device memory."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares so many loops before the clock starts. Other processes may take part."""
+        """Prepares loops before the clock starts, also in other processes that take part."""
 
     @abstractmethod
     def run(self) -> None:
-        """The device may still be at work when this returns."""
+        """Starts a loop. The device may still be at work when this returns."""
 
     @abstractmethod
     def demands(self) -> Demands:
@@ -113,10 +113,10 @@ class Work(ABC):
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """The software that carries the workload out, for people."""
+        """Returns words on the software that carries the workload out."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """Parts timed in further loops between samples."""
+        """Returns the parts of a loop that were timed in further loops between samples."""
         return ()
 
     @abstractmethod
@@ -149,7 +149,7 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Returns the seconds in all, and those in which the host started work."""
+        """Returns the seconds of these loops, and those until the host had started all of them."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -164,7 +164,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """The first two samples are a warm-up and do not count."""
+        """Returns what was measured, without the first two samples, which are a warm-up."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -196,7 +196,7 @@ class WorkGroup(Gated):
 
 
 def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
-    """Calls `run` for about a second, from 4 to `most` times."""
+    """Returns the results of calling `run` for about a second, from 4 to `most` times."""
     begin, found = time.monotonic(), [run()]
     while len(found) < 4 or (len(found) < most and time.monotonic() - begin < 1):
         found.append(run())
@@ -217,7 +217,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Computing takes `balance` percent of the time of the longer copy."""
+    """Copies in, computes, copies out. Computing takes `balance` % of the longer copy's time."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +263,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Returns the seconds of copying alone and of computing alone, for all parts."""
+        """Fits the amount of computing. Returns the seconds of copies alone and computing alone."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

@@ -35,7 +35,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """None if this process was started alone."""
+    """Returns the rank that a launcher gave this process, or None if it was started alone."""
     for names in _LAUNCHERS:
         heard = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in heard[:2]) and int(heard[1]) > 1:
@@ -91,7 +91,7 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """With `later`, returns a handle to wait for."""
+        """Adds up gradients of all ranks. With `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
@@ -104,7 +104,7 @@ class Ranks:
         return int(heard)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Returns rank 0's workload on each rank. None tells the ranks to end."""
+        """Sends rank 0's workload to each rank and returns it. None tells the ranks to end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -129,7 +129,7 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Starts ranks after rank 0. Raises Unsupported without `size` devices or as many ranks."""
+    """Starts other ranks. Raises Unsupported if devices or a launcher's ranks do not fit `size`."""
     launched = joined()
     if launched is not None:
         if launched.size != size:

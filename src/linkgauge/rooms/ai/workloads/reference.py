@@ -17,7 +17,7 @@ _BASE = 10000.0
 
 
 def model_of(decoder: Decoder) -> Any:
-    """Returns transformers' model with copies of the weights. Raises Unsupported without it."""
+    """Returns transformers' model with copied weights. Raises Unsupported without transformers."""
     try:
         transformers = import_module("transformers")
     except ImportError as error:
@@ -65,7 +65,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Inference):
-    """Runs as transformers does: with a growing cache and without fused kernels."""
+    """Runs transformers' model as transformers does, with a growing cache."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -80,7 +80,6 @@ class Reference(Inference):
         self._made: list[Any] = []
 
     def begin(self, loops: int) -> None:
-        """Computes the prompts before decoding. Their time does not count."""
         if self._decodes:
             self._prefill()
 

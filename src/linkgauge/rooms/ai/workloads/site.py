@@ -28,11 +28,11 @@ class Site:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the device has CUDA's interface, as ROCm's devices have by the same names."""
+        """Whether torch calls the device `cuda`, as it also does for ROCm's devices."""
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """torch captures graphs and records events on the current device."""
+        """Makes the device current: torch captures graphs and records events there."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -53,11 +53,10 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """Returns a tensor in host memory. The memory is pinned if the device copies by itself."""
+        """Returns a tensor in host memory, pinned if the device has a CUDA interface."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -93,7 +92,7 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported unless `needed` bytes fit; `held` are allocated (None: all)."""
+        """Raises Unsupported unless `needed` bytes fit. `held` are allocated now (None: all)."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -110,7 +109,6 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """None if the device does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:
@@ -158,7 +156,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of a call, the best of a few tries after one that loads the kernels."""
+    """Returns the seconds of a call, the best of a few after one that loads the kernels."""
 
     def several() -> None:
         for _ in range(times):
@@ -169,7 +167,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns operations/s."""
+    """Returns the operations/s of a matrix product."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -178,7 +176,7 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Returns bytes/s, of a sum or a copy, whichever is faster."""
+    """Returns the bytes/s of reading memory, by a sum or a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -189,7 +187,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns bytes/s to the device and back."""
+    """Returns the bytes/s of copies to the device and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

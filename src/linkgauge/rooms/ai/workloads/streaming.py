@@ -1,4 +1,4 @@
-"""Moves weights that do not fit into the device, or caches of keys and values."""
+"""Workloads that move weights that do not fit into the device, or caches of keys and values."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """About the bytes of slots, embedding, and the activations of a layer."""
+    """Returns about the bytes of slots for layers, the embedding, and a layer's activations."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
@@ -154,7 +154,7 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds the shares of a loop's time that link and device need at their full rates."""
+    """Adds which share of a loop's time the link and the device need at their full rates."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

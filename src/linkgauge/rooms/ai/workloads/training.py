@@ -156,7 +156,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """The mean square of the last block's output, whose gradients reach every weight."""
+        """Returns the last block's mean square, whose gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -261,14 +261,14 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """About the bytes of weights, gradients and moments, typed weights and activations."""
+    """Returns about the bytes of weights in both types, gradients, moments and activations."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Each layer keeps about 12 tensors of hidden size, and 4 inside SwiGLU."""
+    """Returns activations' bytes: in each layer 12 tensors of hidden size, and 4 inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 

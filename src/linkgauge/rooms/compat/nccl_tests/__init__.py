@@ -1,5 +1,5 @@
 """The programs of nccl-tests 2.19.6. A sample is `-n` iterations, averaged over the ranks. Without
-GPUs, processes under mpirun measure the memories of their hosts by MPI."""
+GPUs, processes under mpirun measure their hosts' memories by MPI."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Exit codes: 1 for wrong elements or less than NCCL_TESTS_MIN_BW, 5 for what linkgauge does
-    not support, 255 for an unreadable command line; others as of `linkgauge run`."""
+    """Runs a program. Exit codes: 1 for wrong elements or less than NCCL_TESTS_MIN_BW, 5 for what
+    linkgauge does not support, 255 for an unreadable command line; others as of `linkgauge run`."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int:
-    """The version as NCCL writes it (22809 for 2.28.9); 0 if unknown."""
+    """Returns NCCL's version as NCCL writes it (22809 for 2.28.9); 0 if it is unknown."""
     with suppress(Unsupported):
         if context.backend == "cuda":
             from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -142,7 +142,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Leaves 1 GiB and a reserve of up to 4 GiB beside 2 or 3 buffers, as nccl-tests does."""
+        """Limits sizes like nccl-tests: 2 or 3 buffers leave 1 GiB and up to 4 GiB free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -176,7 +176,7 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
+    """Sets what NCCL needs here. As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
@@ -261,12 +261,12 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """Returns the mean bus bandwidth of both sides in GB/s."""
+        """Returns the mean bus bandwidth in GB/s, in place and out of place."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """Returns 4 if nothing was measured, 3 if a line is missing, else the run's."""
+        """Returns 4 if nothing was measured, else the run's code, or 3 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -323,7 +323,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the ranks' average or, as `-a` asks, rank 0, the least or the most."""
+        """Returns the ranks' average time or, by `-a`, that of rank 0, the fastest, the slowest."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Adds a number to the name of an existing file. Returns None if it cannot create one."""
+    """Creates a file, with a number in its name if it exists. Returns None if that fails."""
     tried, number = asked, 0
     while True:
         try:

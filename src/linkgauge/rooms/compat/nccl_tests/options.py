@@ -42,7 +42,7 @@ def _truth(written: str) -> bool:
 
 
 def variable(name: str, default: str, read: Callable[[str], _T]) -> _T:
-    """Raises Unable if it cannot be read."""
+    """Reads an environment variable. Raises Unable if its value cannot be read."""
     written = os.environ.get(name, default)
     try:
         return read(written)
@@ -114,7 +114,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes are in bytes; None means all of a kind. `policy` and `memory` have no effect."""
+    """nccl-tests' options, with sizes in bytes. `reduction` and `number` are None for all of them;
+    `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1
@@ -174,7 +175,7 @@ _UNABLE = {
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
-    """Raises UsageError, or Unable for what nccl-tests supports and linkgauge does not."""
+    """Reads a command line. Raises UsageError, or Unable for what only nccl-tests supports."""
     given = Parser(OPTIONS, REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):
@@ -196,7 +197,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """In nccl-tests, most options that may name the file of -Z mean something else."""
+    """Finds the file of -Z: some options name it that mean something else in nccl-tests."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

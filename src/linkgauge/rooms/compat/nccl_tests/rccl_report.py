@@ -1,6 +1,6 @@
-"""The file of rccl-tests (`-Z csv` or `-Z json`), a row for each side of a line. Source: `Reporter`
-in src/common.cu (with `numCycle`). As there, texts have quotes, rates six decimals, and columns of
-CSV and keys of JSON differ."""
+"""Writes the file of rccl-tests (`-Z csv` or `-Z json`), with rows in and out of place. Source:
+`Reporter` in src/common.cu (with `numCycle`). As there, texts have quotes, rates six decimals, and
+columns of CSV and keys of JSON differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Shown = Sequence[tuple[Line, Sequence[Body]]]
 
 
 def write_report(options: NcclOptions, ranks: Sequence[RankLine], shown: Shown) -> None:
-    """Ranks that mpirun started have columns of their own. Raises InputError."""
+    """Writes the file; under mpirun it names nodes and ranks. Raises InputError if that fails."""
     places = {"gpus": options.devices}
     if launched().size > 1:
         hosts = len({rank.hostname for rank in ranks})

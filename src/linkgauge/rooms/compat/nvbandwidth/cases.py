@@ -1,5 +1,5 @@
-"""Defines nvbandwidth's 44 tests for one process and 13 for several. Headings of the nine that 0.8
-does not have are linkgauge's own, because no output of theirs is public."""
+"""Defines nvbandwidth's 44 tests for one process and 13 for several. Nine tests are newer than 0.8:
+their headings are linkgauge's own, because no output of them is public."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """`about` describes the test in the list; `heading` is above its matrix or the total."""
+    """A test. `about` describes it in the list; `heading` precedes its matrix or its total."""
 
     row: Row
     heading: str
@@ -140,7 +140,6 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """For pairs of devices in one process, includes local copies."""
         pairs = self.row.layout is Layout.PAIRS and not self.row.across_ranks
         return replace(self.row, diagonal=pairs and self.row.unit is BANDWIDTH)
 

@@ -1,6 +1,6 @@
-"""Versions of nvbandwidth and of a derived tool. As there, long names may be abbreviated, `-t` and
-`-p` take several words, and `true` may follow a switch. Sources: nvbandwidth 0.8; for 0.9 and 0.10
-release notes, help texts and published output (docs/as.md)."""
+"""Versions of nvbandwidth and of tools derived from it. As there, long names may be abbreviated,
+`-t` and `-p` take several words, and `true` may follow a switch. Sources: nvbandwidth 0.8; for 0.9
+and 0.10 release notes, help texts and published output (docs/as.md)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Sizes are in MiB. Only sailbandwidth has the fields after `pair`."""
+    """Options, with sizes in MiB. Those after `pair` are only sailbandwidth's."""
 
     help: bool = False
     list: bool = False
@@ -106,7 +106,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Raises UsageError. `--json` is accepted in all versions."""
+    """Reads a command line, with `--json` in all versions. Raises UsageError."""
     listed = {option.written for option in options}
     more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
     parser = Parser((*options, *more))
@@ -124,8 +124,8 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """`misprints` are errors in headings, by test. `spread` is the variation that follows a sum. If
-    `is_brief`, devices are not listed. If `has_bulk`, kernels copy by the bulk copy unit."""
+    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test;
+    `spread` is the variation after a sum. `is_brief`: no device list. `has_bulk`: bulk copies."""
 
     name: str
     version: str
@@ -138,7 +138,7 @@ class Dialect(msgspec.Struct, frozen=True):
     has_bulk: bool = False
 
     def cases(self, *, several: bool) -> tuple[Testcase, ...]:
-        """As in nvbandwidth, tests between processes come last and need several processes."""
+        """Returns the tests; if `several`, those between processes come last, as in nvbandwidth."""
         return (*self.tests, *OF_SEVERAL) if several else self.tests
 
     @property

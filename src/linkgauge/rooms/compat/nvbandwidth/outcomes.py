@@ -29,7 +29,7 @@ the samples of each figure, as in 0.10. None for nothing."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """In GB/s or ns. `labels` replace row names. `variation` is a coefficient of variation."""
+    """Figures in GB/s or ns. `labels` replace the rows' names; `variation` is stdev / mean."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """`reasons` say why it has not Passed. `shares` are percentages of theoretical figures."""
+    """A test's status, with `reasons` if not Passed; `shares` are % of theoretical figures."""
 
     name: str
     status: str
@@ -73,7 +73,8 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Skipped tests are Waived. Failed cells have no figure. Without `only_rows`, shows all."""
+    """Returns a test's outcome, `Waived` if the test was skipped. Failed cells have no figure. An
+    empty `only_rows` selects all rows."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -177,7 +178,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """The path of a latency goes from the reader to the memory that is read."""
+    """Names a transfer's path: for a latency, from the reader to the memory that is read."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

@@ -17,7 +17,8 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """`index` is on its host; `name` has the PCI address; `process` is None for one process."""
+    """A device in the list. `index` is its number on its host, `name` includes the PCI address, and
+    `process` is None if only one process runs."""
 
     index: int
     name: str
@@ -26,7 +27,7 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """`cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
+    """The host that is shown first. `cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
 
     hostname: str
     cuda: int
@@ -58,7 +59,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """`NVIDIA H200 (00000000:1b:00)`: eight digits for the domain, no function number."""
+    """Formats `NVIDIA H200 (00000000:1b:00)`: a domain of eight digits, and no function."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -121,14 +122,12 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """With several processes, their number replaces the index, which other hosts repeat."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """Formats figures as C++ streams do, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 

@@ -1,5 +1,5 @@
-"""The seven cases of rblnBandwidthLatencyTest, as its manual page is read here. Case 5 copies both
-ways, case 6 several paths at once. A sync latency is one access of a pointer chase."""
+"""The seven cases of rblnBandwidthLatencyTest, as its manual page is understood here. Case 5 copies
+both ways, case 6 over several paths at once. A sync latency is one access of a pointer chase."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """`npus` has the source first. If `reads`, destinations carry out the copies."""
+    """What to measure. `npus` begins with the source. If `reads`, destinations do the copies."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -54,7 +54,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """`parts` measure and return lines and figures. If `between`, the case needs two NPUs."""
+    """A case. Its `parts` measure and return lines and figures. `between`: it needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]

@@ -24,7 +24,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """`samples` has a figure for each iteration, in bytes/s; in seconds if `bytes` is None."""
+    """A path's figures: a sample for each iteration in bytes/s, or in seconds without `bytes`."""
 
     tag: str
     path: str
@@ -65,7 +65,7 @@ def latency_line(figure: PathFigure) -> str:
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """Lines of --get_perf: the average time of an iteration (`kind` 1), or each time (2)."""
+    """Yields the lines of --get_perf: iterations' average time (`kind` 1), or each time (2)."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -79,7 +79,7 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """`rows` has bytes/s by source and destination; the lines show GB/s."""
+    """Yields a matrix in GB/s. `rows` holds bytes/s by source and destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -118,13 +118,13 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """A switch is shown only by its upstream port."""
+    """Returns the bridges above a device. A switch is shown only by its upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """`0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)`."""
+    """Formats `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -163,6 +163,6 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """Like the tool, in GB/s before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
+    """Returns GB/s before encoding (32 GT/s × 16 lanes ÷ 8 = 64.0), generation and width."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

@@ -1,4 +1,4 @@
-"""The readers, a file for each group of tools. READERS has words that their texts contain."""
+"""Readers of tools' output, a file per group of tools. READERS maps each to words to look for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def readers() -> tuple[Mapping[Reader, tuple[str, ...]], ...]:
 
 
 def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
-    """Readers without a word in the text are not tried: texts are large, readers many."""
+    """Yields what readers find. Texts are large, so only readers with a word in them are tried."""
     text = "\n".join(lines)
     for group in readers():
         found = list[TextScan]()
@@ -44,8 +44,9 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """What a text, or one host in it, tells. `lines` are not empty; `understood` include lines of
-    other ranks; `missed` is the first other one. `host` is a prefix, if several wrote figures."""
+    """What a text, or one host's part of it, says. `lines` counts lines that are not empty,
+    `understood` those that were read or are another rank's; `missed` is the first line that was not
+    understood. `host` is the lines' prefix if several hosts wrote figures."""
 
     name: str
     logs: tuple[Log, ...]
@@ -61,7 +62,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
-    """Returns a value for each host that wrote figures, or one. No content raises an error."""
+    """Reads a text: one ReadText for each host that wrote figures, or one for all. Never raises."""
     text, left = plain(text)
     by_label = cleaned(text)
     said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"

@@ -1,5 +1,5 @@
 """Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench and rccl-tests' file.
-In the first three, the ratio of both rates tells the number of ranks."""
+In the first three, the ratio of bus to algorithm bandwidth gives the number of ranks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _IN_PARTS = ("reduce_scatter", "scatter")
 
 
 def _read_report(seen: TextScan) -> None:
-    """A row is one side of a line. That of `_IN_PARTS` has the bytes of one rank."""
+    """Reads rccl-tests' file. For the collectives in `_IN_PARTS`, a size is that of one rank."""
     for said in seen.rows(
         r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(?P<test>\w{1,20})"(?P<places>(?:' + _NEXT
         + r"\d{1,16}){2,5})" + _NEXT + r'"(?P<type>\w{1,12})"' + _NEXT + r'"(?P<redop>\w{0,12})"'

@@ -12,7 +12,7 @@ from ..scan import TextScan
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """Nothing is expected: a CPU writes to a GPU, a driver copies freely, or an end is storage."""
+    """Returns work without an expected rate: CPU or driver choose how, or an end is storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 

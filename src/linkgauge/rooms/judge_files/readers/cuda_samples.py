@@ -1,4 +1,4 @@
-"""Reads bandwidthTest and p2pBandwidthLatencyTest; local figures count reads and writes."""
+"""Reads bandwidthTest and p2pBandwidthLatencyTest. Both count bytes twice within a device."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _read_peers(seen: TextScan) -> None:
 def _peers(
     title: Mapping[str, str], grid: Grid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ReportedFigure]:
-    """Skips pairs without peers in a matrix with peers, which repeats the one without."""
+    """Yields a matrix's figures. With P2P enabled, pairs without peer access are skipped: their
+    figures are in the matrix without P2P, too."""
     both, enabled = title["ways"] == "Bi", title["peers"] == "Enabled"
     reads = "Reads" in title["by"]
     for (down, across), figure in grid.items():
@@ -77,7 +78,7 @@ _PAGEABLE = (
 
 
 def _read_bandwidth(seen: TextScan) -> None:
-    """The last listed device copies, if alone. Pageable memory shows no link's rate."""
+    """Reads bandwidthTest, but neither sums of devices nor pageable memory (no link's rate)."""
     usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
     for said in seen.rows(
         r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",

@@ -1,4 +1,4 @@
-"""Reads gc-hosttraffictest: host threads and an IPU at a staging buffer, in 10^9 bits/s."""
+"""Reads gc-hosttraffictest: an IPU and host threads access a staging buffer, in 10^9 bits/s."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ _CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
 
 
 def _ibstat(seen: TextScan) -> None:
-    """Active ports count, at the most frequent speed: others are of other networks."""
+    """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
     speeds = dict[str, str]()
     for _, card, fields in seen.blocks(_CARD):
         said = {name.lower(): value for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""Reads lstopo's XML, and its text on a console, which nest the same objects."""
+"""Reads lstopo's XML and lstopo's text on a console, in which the same objects are nested."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _USUAL = 16
 
 
 class _Card(NamedTuple):
-    """`kind` is the class as four hexadecimal digits; `about` has what a ReportedCard has."""
-
     kind: str
     ids: str
     rdma: str | None
@@ -119,7 +117,7 @@ _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
 
 
 def _console(seen: TextScan) -> None:
-    """Makes the XML's objects. Bridges have no addresses: their places in the text name them."""
+    """Makes the XML's objects of console text. Line numbers serve as addresses of bridges."""
     stack = [(-1, Element("topology"))]
     for number, own, _ in seen.marks(_OBJECT, _CPUS):
         if "depth" not in own:

@@ -95,7 +95,7 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """AMD's cards have a switch of their own, whose outermost port is at the slot."""
+    """Returns the text of the port in the slot: on AMD's cards, their own switch's upper port."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]

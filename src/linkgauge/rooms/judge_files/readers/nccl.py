@@ -1,5 +1,5 @@
-"""Reads the output of NCCL, RCCL and their tests. The head names the columns, which differ by
-version and options (-I, -S, -C). A table without a head is read in the usual form. Lines whose time
+"""Reads the output of NCCL, RCCL and their tests. A table's head names its columns, which differ by
+version and options (-I, -S, -C); without a head, the usual columns are assumed. Lines whose time
 and algbw contradict their size are left out."""
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class Call(NamedTuple):
-    """One side of a line of a table. `wrong` is as the tool prints it. Bandwidths are in GB/s."""
+    """A result in or out of place, with bandwidths in GB/s. `wrong` is as the tool prints it."""
 
     size: int
     type: NumberName
@@ -138,7 +138,7 @@ def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str])
 
 
 def _address(text: str) -> str | None:
-    """`0x1b` is only a bus; newer versions print `0000:1b:00`."""
+    """Returns the PCI address of `0000:1b:00`, or the bus of an old version's `0x1b`."""
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
@@ -146,7 +146,8 @@ def _address(text: str) -> str | None:
 
 
 def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
-    """What the foot says of wrong elements is of all lines, unless these tell which are wrong."""
+    """Reads all tables. Wrong elements in a table's foot count for each of its lines, unless the
+    lines themselves report wrong elements."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
@@ -181,7 +182,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
 
 
 def _uneven(calls: Sequence[Call]) -> ReportedFigure:
-    """In alltoallv each pair exchanges another size, which no text tells: nothing is expected."""
+    """Returns alltoallv's best figure. Its pairs' sizes are unknown, so no rate is expected."""
     call = max(calls, key=lambda one: one.algbw)
     what = HostFigure("null -> null by host:0.cpu")
     return ReportedFigure(
@@ -190,7 +191,7 @@ def _uneven(calls: Sequence[Call]) -> ReportedFigure:
 
 
 def ranks_by_speeds(name: CollectiveName, calls: Iterable[Call]) -> int:
-    """Returns 0 if the ratio of busbw to algbw does not determine the number of ranks."""
+    """Returns the number of ranks that busbw / algbw implies, or 0 if that is ambiguous."""
     speeds = ((call.algbw, call.busbw) for call in calls)
     algorithm, bus = max(speeds, key=lambda one: one[0], default=(0.0, 0.0))
     for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
@@ -205,7 +206,7 @@ _EACH = re.compile(r"\s-[gt] ?(\d{1,2})\b")
 
 
 def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequence[str]) -> int:
-    """Processes × threads × GPUs; 0 if busbw by algbw contradicts it."""
+    """Returns a command's processes × threads × GPUs, or 0 if busbw / algbw contradicts it."""
     for line in reversed(lines):
         launch, program, options = line.partition("_perf ")
         if program and len(line) < 4000:
@@ -219,7 +220,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """The last program named above the table, else the first below; else by the columns."""
+    """Returns the collective: the program named above the table, else below; else by columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
@@ -260,7 +261,7 @@ def _usual(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _usual_unit(size: int, words: Sequence[str]) -> float:
-    """Versions of 2019 print ms."""
+    """Returns the time's unit in seconds: 1e-6, or 1e-3 if the line fits ms (versions of 2019)."""
     time, rate = ([number_of(word) or 0.0 for word in words if number_of(word)] + [0.0, 0.0])[:2]
     return 1e-3 if time > 0 and _is_rate(rate, size / time / 1e6) else 1e-6
 
@@ -295,12 +296,12 @@ def _calls(line: str, columns: _Columns | None) -> list[Call]:
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """In GB/s to two decimals. hypercube leaves out a rank's own share, at most a half."""
+    """Whether `algbw` fits `rate` in GB/s to two decimals. hypercube's is at least half of it."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 
 def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int) -> None:
-    """Adds the figures of calls. Wrong elements of a call without a figure fail the test."""
+    """Adds calls' figures. Wrong elements in a call without a figure become a failure."""
     for call in calls:
         reduction = call.reduction if reduces(name) else None
         root = max(call.root or 0, 0) if has_root(name) else None

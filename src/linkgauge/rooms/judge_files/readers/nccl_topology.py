@@ -1,4 +1,4 @@
-"""Reads NCCL_TOPO_DUMP_FILE, or such a file of a cloud, which names PCI classes alone."""
+"""Reads NCCL_TOPO_DUMP_FILE, or a cloud's topology file, which only tells the classes of cards."""
 
 from __future__ import annotations
 

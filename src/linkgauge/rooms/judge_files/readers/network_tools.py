@@ -1,4 +1,4 @@
-"""Reads perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench, which tell no expected rate."""
+"""Reads perftest, iperf3, OSU, IMB, ucx_perftest and nixlbench, without an expected rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 def _figure(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ReportedFigure:
-    """In seconds if the name ends in lat or latency, else in bytes/s."""
+    """Returns a figure in seconds if `name` ends in lat or latency, else in bytes/s."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ReportedFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
@@ -100,7 +100,7 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """The sum of several streams counts, or a single stream. Ctrl-C is no `error - `."""
+    """Reads the receiver's rate, the sum if there are several streams. Ctrl-C is no failure."""
     rates, again = dict[str, float](), 0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
@@ -176,7 +176,7 @@ _UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
 
 
 def _ucx(seen: TextScan) -> None:
-    """MB are MiB. The last line counts. The rate of messages gives a size that no line does."""
+    """Reads ucx_perftest's last line, in MiB/s. Without a size, the message rate gives one."""
     for said in [*seen.rows(
         r"\s*(?:Final:|\[thread \d+\])?\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",

@@ -1,6 +1,6 @@
-"""Reads text and JSON of nvbandwidth 0.2 to 0.10 and of sailbandwidth: `Running NAME.`, a heading,
-column numbers, rows, `SUM NAME VALUE`; the first or last may be missing. Without the command,
-buffers have the default size."""
+"""Reads text and JSON of nvbandwidth 0.2 to 0.10 and of sailbandwidth. The text has `Running
+NAME.`, a heading, column numbers, rows and `SUM NAME VALUE`; the first or the last may be missing.
+Buffers have the default size unless the text shows the command."""
 
 from __future__ import annotations
 

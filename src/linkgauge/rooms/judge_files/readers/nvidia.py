@@ -98,7 +98,7 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
 
 
 def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | None:
-    """The node of a near accelerator, or, if all are far, the other one of two."""
+    """Returns the node of the nearest accelerator or, if all are far, the other node of two."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
     if closest is None or near[closest] != "SYS":
@@ -108,15 +108,15 @@ def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | N
 
 
 def _sockets(cpus: Mapping[int, str]) -> dict[int, int]:
-    """Old tables give only CPUs: accelerators with other CPUs are at another node."""
+    """Returns each accelerator's node, from old tables: equal lists of CPUs are one node."""
     found = sorted(set(cpus.values()), key=lambda text: int(re.split("[-,]", text)[0]))
     separate = sum(count_of_list(text) or 0 for text in found) == count_of_list(",".join(found))
     return {own: found.index(text) for own, text in cpus.items()} if separate and found[1:] else {}
 
 
 def _peers(seen: TextScan) -> None:
-    """Reads `topo -p2p`: `n` asks for NVLink, `a` for atomics, else for peer access. Without the
-    command, `NS` tells nothing: it may only mean no NVLink."""
+    """Reads `nvidia-smi topo -p2p`: with `n` it shows NVLink, with `a` atomics, else peer access.
+    Without the command in the text, `NS` is ignored: it may only mean that there is no NVLink."""
     ways, warnings = set[str](), set[str]()
     for start, _, rows in _tables(seen):
         how = {word for row in rows.values() for word in row[1:]}

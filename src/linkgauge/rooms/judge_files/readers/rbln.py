@@ -1,4 +1,4 @@
-"""Reads rblnBandwidthLatencyTest: devices with their switches, and matrices, the host first."""
+"""Reads rblnBandwidthLatencyTest: devices, switches, and matrices in which the host is first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _read(seen: TextScan) -> None:
 def _figures(
     name: str, names: Sequence[str], words: Sequence[str], size: int, *, reads: bool
 ) -> Iterator[ReportedFigure]:
-    """With reads, the column's device pulls from the row's."""
+    """Yields a row's figures. If `reads`, the column's device pulls from the row's."""
     row, *columns = (index_of(one.removeprefix("rbln")) for one in (name, *names))
     for column, word in zip(columns, words, strict=False):
         if column != row and (rate := number_of(word)):

@@ -20,7 +20,7 @@ _DATA_PATH = "Data Path Validation"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
-    """CPUs are numbered first. Bidirectional figures are sums, local ones count twice."""
+    """Reads rocm-bandwidth-test, which adds up both directions, and counts local copies twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
     version = ""
     for number, own, said in seen.marks(
@@ -60,7 +60,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
 def _not_verified(
     seen: TextScan, wrong: Collection[tuple[int, int]], place: Mapping[int, int]
 ) -> None:
-    """Adds the pairs that -v found wrong; it prints no rates. Pairs of CPUs have no benchmark."""
+    """Adds pairs with wrong data: as figures without a rate, or between CPUs as failures."""
     said = f"{_DATA_PATH}: FAIL"
     for ends in sorted(wrong):
         source, destination = map(place.get, ends)
@@ -72,7 +72,7 @@ def _not_verified(
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
-    """The best figure of each GPU with a CPU counts: no text says which CPU is near."""
+    """Yields figures. Of a GPU's with CPUs, the best counts: no text says which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
@@ -159,7 +159,7 @@ def _transferbench(seen: TextScan) -> None:
 def _matrix(
     seen: TextScan, start: int, kind: str, size: int, both: bool
 ) -> Iterator[ReportedFigure]:
-    """Rows of the preset p2p are `GPU 00 -> …`; both ways, also `<-` and, the total, `<->`."""
+    """Yields TransferBench's p2p figures: rows with `->` or, if `both`, the sums with `<->`."""
     names = list[str]()
     for number, line in enumerate(seen.lines[start : start + 400], start):
         if "\\DST" in line:
@@ -180,7 +180,7 @@ def _matrix(
 
 
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ReportedFigure]:
-    """Yields the total by the CPU's clock and each pair's rate; nothing if one is missing."""
+    """Yields the total by the CPU's clock and each pair's rate, or nothing if one is missing."""
     rates, total, count = list[float](), 0.0, 0
     for number, line in enumerate(seen.lines[start : start + 199], start):
         words = words_of(line)
@@ -216,7 +216,7 @@ def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
 
 
 def _rvs(seen: TextScan) -> None:
-    """RVS's PQT names GPUs by identifiers of the driver: they are numbered in this order."""
+    """Reads RVS's PQT, which names GPUs by identifiers of the driver: their order numbers GPUs."""
     found = [said.copy() for said in seen.rows(
         r".*?\bp2p-bandwidth\s+(?:\[\d+/\d+\] )?(?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"

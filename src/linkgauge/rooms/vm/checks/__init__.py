@@ -1,4 +1,4 @@
-"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, rows in docs/vm.md."""
+"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, as docs/vm.md lists."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """`suited` is a better placement, if any; `too_much`: the host has too little for any;
-    `is_best`: what fits costs more than the domain's own, or fails a check that this passes."""
+    """What checks found. `suited` is a better placement; `too_much`: the host has too little for
+    any; `is_best`: a plan costs more than the domain's own placement, or fails a further check."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

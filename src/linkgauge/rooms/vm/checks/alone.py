@@ -1,4 +1,4 @@
-"""Checks of a domain that is compared with no machine: what its definition itself leaves open."""
+"""Checks of a domain without a machine to compare it with: what its definition leaves open."""
 
 from __future__ import annotations
 

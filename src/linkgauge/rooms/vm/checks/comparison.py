@@ -1,4 +1,4 @@
-"""The evidence for checks: a domain, the machine that it is compared with, and its role."""
+"""Evidence for checks: a domain, the machine that it is compared with, and the machine's role."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """`alive` is the domain as it runs here, `others` run here, too; `uuid` is the firmware's."""
+    """A domain and a machine. `alive` is the domain as it runs there, `others` are other domains
+    that run there, `uuid` is that of the machine's firmware."""
 
     domain: Domain
     machine: Machine
@@ -37,7 +38,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """The name is quoted for a shell; NAME if it is empty, long or not printable."""
+        """Returns the domain's name for a shell, or NAME if it is empty, long or unprintable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
@@ -56,13 +57,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cpus(self) -> Cpus:
-        """The CPUs that are online, also those that this process may not use."""
+        """Returns the CPUs that are online, also those that this process may not use."""
         shown = set(self.virtual.siblings).union(*self.host.node_cpus.values())
         return tuple(sorted(shown or range(self.machine.host.cpus)))
 
     @cached_property
     def node_cpus(self) -> dict[int, Cpus]:
-        """The online CPUs of each node. A kernel without NUMA has node 0 alone."""
+        """Returns the online CPUs of each node. A kernel without NUMA has only node 0."""
         return self.host.node_cpus or {0: self.cpus}
 
     @cached_property
@@ -71,7 +72,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_memory(self) -> dict[int, int | None]:
-        """Bytes of each node that has memory; null where the size is unknown."""
+        """Returns the bytes of each node that has memory; None where the size is unknown."""
         return {node.index: node.memory_total for node in self.machine.host.nodes}
 
     @cached_property
@@ -88,14 +89,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Returns total and free pages. A single node has all."""
+        """Returns a node's total and free huge pages of this size. A single node has all."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
 
     @cached_property
     def pins(self) -> dict[int, Cpus]:
-        """A pin to all CPUs counts as none."""
+        """Returns the CPUs of each pinned vCPU. A pin to all CPUs counts as none."""
         vcpus, there = range(self.domain.vcpus), set(self.cpus)
         pins = {vcpu: pin for vcpu in vcpus if (pin := self.domain.pin_of(vcpu))}
         lists = {id(pin): pin for pin in pins.values()}
@@ -114,12 +115,12 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes. vCPUs without pins are left out."""
+        """Returns the host's nodes on which pinned vCPUs run. Leaves out vCPUs without pins."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns no node if one of the vCPUs has no pin."""
+        """Returns the host's nodes on which these vCPUs run; none if a vCPU has no pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
@@ -129,13 +130,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """Returns the firmware's distance, else Linux's own 10 or 20."""
+        """Returns the NUMA distance that the firmware states, else Linux's default 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """The share of remote accesses, and their distance as a multiple of the local one (0:
-        none). Memory is spread evenly over the nodes, and each vCPU over its CPUs."""
+        """Returns these vCPUs' share of remote accesses, and their distance in multiples of the
+        local one (0: none). Memory counts as spread evenly over nodes, each vCPU over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -151,7 +152,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """Completes cells as libvirt does: the first gets the vCPUs that no cell lists."""
+        """Returns the cells. As in libvirt, the first one gets the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -160,7 +161,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def memories(self) -> tuple[GuestNode, ...]:
-        """A domain without cells has one here, with all its vCPUs and memory."""
+        """Returns the cells, or one with all vCPUs and memory if the domain has no cells."""
         domain = self.domain
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
@@ -170,7 +171,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return (policy and policy.nodes) or ()
 
     def strictly_bound(self, cell: GuestNode) -> Cpus:
-        """The nodes that alone may give a cell's memory; none if others may, too."""
+        """Returns the host's nodes if only these may give a cell's memory, else no node."""
         policy = self.domain.policy_of(cell.index)
         return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
 
@@ -183,14 +184,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Linux numbers CPUs as QEMU's firmware: vCPUs there at the start come first."""
+        """Returns the vCPU of each guest CPU. Linux numbers vCPUs that exist at the start first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """Leaves out cells for a device of their own (generic initiators)."""
+        """Returns the cells with vCPUs or memory. Generic initiators have cells with neither."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -208,13 +209,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """Empty if the guest has not as many nodes as the domain has cells."""
+        """Returns the guest's node of each cell; empty if nodes and cells differ in number."""
         equivalent = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """A control group's name keeps only letters and digits for certain; a long one is cut."""
+    """Returns the running domain with this domain's name. Names of control groups may replace
+    characters other than letters and digits, and cut long names."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -224,7 +226,7 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
 
 
 def is_same_uuid(one: str, other: str) -> bool:
-    """Firmware before SMBIOS 2.6 has the bytes of the first three fields in reverse order."""
+    """Whether UUIDs are equal, also if firmware before SMBIOS 2.6 reverses three fields' bytes."""
     return other in (one, str(UUID(bytes_le=UUID(one).bytes)))
 
 
@@ -233,8 +235,8 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """By the vCPUs that a node shares with a cell, else by number: Linux numbers nodes in the order
-    of the firmware's table, which is that of the CPUs, then that of memory."""
+    """Returns the guest's node of each cell: the one that shares most of its vCPUs, else by order.
+    Linux numbers nodes as in the firmware's tables: those of the CPUs, then those of memory."""
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -263,8 +265,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """By the strongest evidence: a machine on which the domain runs is its host, even if virtual;
-    one whose firmware has its UUID is its guest. `is_defined`: libvirt has the domain here."""
+    """Returns a machine's role, with reasons. It is the host if it runs or defines (`is_defined`)
+    the domain, even if it is virtual, and the guest if its firmware has the domain's UUID."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -284,7 +286,8 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """A guest that shows no UUID needs as many CPUs as the domain."""
+    """Returns why a machine is neither the domain's host nor its guest, else None. A guest that
+    shows no UUID needs as many CPUs as the domain."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
@@ -298,10 +301,10 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
 
 
 def several(count: int, what: str) -> str:
-    """Says `1 vCPU is`, `2 vCPUs are`."""
+    """Returns `1 vCPU is` or `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """Formats a size with one decimal, or none if it is exact: 15.6 GiB, 16 GiB."""
+    """Formats a size with at most one decimal: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

@@ -58,7 +58,7 @@ def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
-    """On pseries a core is added with all its threads."""
+    """On pseries vCPUs are added as whole cores, so the first ones must be whole cores, too."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
         found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
@@ -66,7 +66,7 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Without one, libvirt makes each vCPU a socket, which only x86 and Arm show to the guest."""
+    """Without a topology, libvirt makes each vCPU a socket. Guests on x86 and Arm see that."""
     vcpus, is_shown = case.domain.vcpus, case.domain.arch in (None, *_SHOW_SOCKETS)
     if case.domain.topology is None and vcpus >= FEW_SOCKETS and is_shown:
         found = f"the domain has none, so each of the {vcpus} vCPUs is a socket of its own"
@@ -81,7 +81,7 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
 
 
 def product(topology: CpuTopology) -> str:
-    """Says `2 sockets × 4 cores × 2 threads`."""
+    """Formats a topology: `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
@@ -113,7 +113,7 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Linux ignores caches shared across cells (topology_sane, arch/x86/kernel/smpboot.c)."""
+    """Linux ignores caches that span cells (topology_sane, arch/x86/kernel/smpboot.c)."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return

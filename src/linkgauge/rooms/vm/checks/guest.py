@@ -1,4 +1,4 @@
-"""Checks inside the guest: its CPUs, nodes, memory and devices, also without its domain."""
+"""Checks inside a guest, also if its domain is unknown: CPUs, nodes, memory and devices."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Only the CPUs that are online count; `check_vcpus` compares their number."""
+    """Compares sockets, cores and threads of online CPUs; `check_vcpus` compares vCPUs."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
@@ -141,8 +141,9 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """A kernel keeps 64 bytes for each page of 4 KiB (1.6 %), code, buffers, what firmware and
-    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and a crash kernel's."""
+    """Returns the least memory that a guest of `size` bytes may show. The kernel keeps 64 bytes for
+    each page of 4 KiB (1.6 %), code, buffers, what firmware and swiotlb reserve (64 MiB; of
+    encrypted guests 6 %, at most 1 GiB), and the crash kernel's memory."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -150,7 +151,7 @@ _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """The TLB holds the smaller of the guest's and the host's page."""
+    """Huge pages of the host help little without the guest's: the TLB holds the smaller page."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -223,7 +224,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """No bridge, and not emulated: the hypervisor marks these by the subsystem's vendor."""
+    """Whether a function is neither a bridge nor emulated, as its vendor IDs show."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -232,7 +233,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns functions by the host's address. Devices whose place is open are left out."""
+    """Returns the guest's function of each device, by host address, if its place is known."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -307,6 +308,6 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """A link slow on the host is slow in the guest, whose IOMMU may translate addresses."""
+    """Checks devices' links, which are slow here if slow on the host, and the guest's IOMMU."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -59,7 +59,7 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_model(case: DomainEvidence) -> Iterator[Finding]:
-    """A host whose flags are unknown is taken to have AVX2."""
+    """Names features that the CPU model hides. A host of unknown flags counts as having AVX2."""
     domain, isa = case.domain, case.host.isa or "x86-64-v3"
     if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
         return

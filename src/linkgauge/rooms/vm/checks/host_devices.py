@@ -1,4 +1,4 @@
-"""Checks on the host: devices that are passed through, and how far vCPUs and memory are."""
+"""Checks on the host: passed-through devices, and their distance from vCPUs and memory."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """ACS also isolates devices from other guests, so there is no remedy."""
+    """ACS slows copies between devices, but also isolates guests: there is no remedy."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
@@ -146,7 +146,7 @@ def check_acs(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
-    """A domain without pins has its own finding."""
+    """Checks that vCPUs and memory are on a device's node. Other checks find missing pins."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
     places = {"the vCPUs run": everyone, "the memory is": case.bound_nodes}
     for part, function in _there(case):

@@ -1,5 +1,5 @@
-"""Plans a placement. Parts without a finding are kept. The devices' nodes come first, others only
-if needed. A node's first core is left to the emulator, IO threads and host, if there are enough."""
+"""Plans a placement. Parts without a finding stay. The devices' nodes are used first, others if
+needed. If cores suffice, a node's first one is left to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """`emulator` are the CPUs of all other threads, `nodes` the host's nodes of each cell (0
-    without cells; empty: memory stays). `page_size` is in bytes; None keeps the pages."""
+    """A placement. `emulator` are the CPUs of all threads but vCPUs, `nodes` the host's nodes of
+    each cell (0 without cells; empty: memory stays). `page_size` is in bytes (None: unchanged)."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -47,7 +47,8 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """`found` are failed checks. None if the host has too few CPUs or too little memory."""
+    """Returns a placement that mends the failed checks in `found`, or None if the host has too few
+    CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -63,7 +64,7 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
 
 
 def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
-    """Devices and pages stay as they are."""
+    """Returns the evidence with this placement of vCPUs and memory. Devices and pages stay."""
     policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
     own, first = policies or case.domain.cell_policies, next(iter(policies.values()), None)
     domain = replace(
@@ -75,8 +76,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Counts vCPUs that no CPU can run, without a CPU of their own, on several nodes; then the mean
-    distance of vCPUs to memory and of devices to vCPUs, as a multiple of the local one."""
+    """Counts vCPUs that no CPU can run, that lack a CPU of their own, that span nodes; then adds
+    mean distances of vCPUs to memory and of devices to vCPUs, as multiples of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -117,7 +118,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns the largest of which nodes have enough, else 2 MiB; None without such pages."""
+    """Returns the largest page of which nodes have enough, else 2 MiB; None without such pages."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -141,7 +142,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest's core gets `threads` of a core. `spared` cores of a node are left over."""
+    """A guest's core gets `threads` threads of a host's core; `spared` cores per node stay free."""
 
     threads: int
     whole: bool
@@ -224,7 +225,7 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Keeps the domain's own if as many as nodes, else shares evenly. None if nothing fits."""
+        """Returns the domain's cells if there is one per node, else even ones; None if none fit."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -269,7 +270,7 @@ class _Planner:
         return [found[node] if node in found else next(rest) for node in nodes]
 
     def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[GuestNode]:
-        """Memory is in proportion to vCPUs, in whole GiB if all of it is."""
+        """Makes cells with memory in proportion to vCPUs, in whole GiB if all of it is."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
         unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]

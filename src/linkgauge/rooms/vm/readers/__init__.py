@@ -1,5 +1,5 @@
-"""Definitions of other systems than libvirt, a file each: `knows` and `parse` for text that is not
-XML, NAMESPACE in libvirt's XML, `settings` to write a placement."""
+"""Readers of other systems' definitions, a file for each system: `knows` and `parse` for text that
+is not XML, NAMESPACE in the system's libvirt XML, and `settings` to write a placement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 
 
 def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """None if the form is unknown. The function raises InputError in one line."""
+    """Returns a parser of the text, which may raise InputError, or None for an unknown form."""
     return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
 def owner_of(root: Element) -> str | None:
-    """The system that wrote a domain's XML, by the metadata; None for libvirt."""
+    """Returns the system that wrote a domain's XML, by its metadata; None for libvirt itself."""
     tags = [element.tag for element in root.iterfind("metadata/*")]
     owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
     return next(owned, None)

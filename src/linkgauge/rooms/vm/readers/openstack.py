@@ -16,7 +16,7 @@ NAME = "OpenStack"
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """nova chooses the CPUs and nodes itself."""
+    """Yields commands that change the flavor. nova chooses the CPUs and nodes itself."""
     asked = {"cpu_policy": "dedicated", "emulator_threads_policy": "share"}
     topology = suited.topology or domain.topology
     if topology is not None:

@@ -116,7 +116,8 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Also returns the most vCPUs. As in QEMU from 6.2 on, cores come first, then sockets."""
+    """Returns the topology and the largest number of vCPUs. A missing number is derived as in QEMU
+    from 6.2 on: that of cores first, then that of sockets."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -156,7 +157,7 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """Returns 0 or 20: a backend's size without a unit is in bytes, a node's in MiB."""
+    """Returns 0 for sizes of a memory backend, which are in bytes, or 20 for a node's, in MiB."""
     return 0 if backend else 20
 
 
@@ -185,7 +186,6 @@ def _controllers(said: Said) -> dict[str, Controller]:
 
 
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
-    """Reads `bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
     match = _PLACE.fullmatch(one.get("addr", ""))
     slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
     name = one.get("bus", "")
@@ -195,7 +195,7 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """They count for all memory: cells are not distinguished."""
+    """Yields the huge pages. They count for all memory, because cells are not distinguished."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]

@@ -1,4 +1,4 @@
-"""Reads what several forms share: options with commas, numbers, sizes and lists."""
+"""Reads what several systems' definitions share: options with commas, numbers, sizes and lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
 
 
 def options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """Reads `host,pcie=1`; `first` names a first word without a name."""
+    """Yields names and values of `host,pcie=1`. A first word without a name gets `first`."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
@@ -37,7 +37,7 @@ def vcpus(text: str, what: str) -> int:
 
 
 def size(text: str, what: str, power: int = 20) -> int:
-    """Returns bytes. A number without a unit is multiplied by two to the `power`."""
+    """Returns the bytes of `16G`. A number without a unit is multiplied by 2^`power`."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a size such as 16G")
