@@ -221,8 +221,7 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine. Another rank's becomes one of the same kind at the memory's
-        device."""
+        """Returns the engine, for another rank's one of its kind at the memory's device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

@@ -151,8 +151,7 @@ def _crossing(count: int, _: int) -> Iterator[Step]:
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """Yields steps from one half to the other, then within halves, then within quarters. Every
-    second bisection sends backwards, to find links that are slow in one direction only."""
+    """Yields steps between halves, then quarters; every second bisection goes backwards."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)

@@ -58,8 +58,7 @@ def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
 
 
 class _Printable:
-    """A stream that removes control characters. A console of rich cleans its output itself and
-    writes to `rich_proxied_file`, the wrapped stream, so that colours stay."""
+    """A stream that removes control characters. A console of rich cleans its own output."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -31,8 +31,7 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Pairs players, whose number is a power of two. In each round, the numbers of all pairs differ
-    in the same bits, so that shared links are loaded evenly."""
+    """Pairs a power of two of players: in a round, all pairs differ in the same bits."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 

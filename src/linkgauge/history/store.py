@@ -157,8 +157,7 @@ def _unwritable(path: Path) -> Path | None:
 
 
 def _of_unwritable(path: Path) -> Engine:
-    """Opens a file that cannot be written. If it has no write-ahead log, SQLite needs no locks for
-    it (sqlite.org/uri.html)."""
+    """Opens a file that cannot be written, without locks if it has no write-ahead log."""
     log = path.with_name(f"{path.name}-wal")
     is_whole = not log.exists() or not log.stat().st_size
     query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if is_whole else {})

@@ -28,8 +28,7 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 
 class _Console(Console):
-    """Keeps each text on one line, and replaces characters that the stream cannot encode. It writes
-    to the stream below all proxies, because rich would unwrap only one proxy."""
+    """Keeps each text on one line, and replaces characters that the stream cannot encode."""
 
     @property
     def file(self) -> IO[str]:

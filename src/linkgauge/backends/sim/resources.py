@@ -148,8 +148,7 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """Returns the uses that always count, and those that count only beside opposite transfers.
-        Equal uses are one object, because thousands of transfers may use a link."""
+        """Returns the uses that always count, and those that only opposite transfers add."""
         known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1] not in _OPPOSITE),

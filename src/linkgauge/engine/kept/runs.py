@@ -86,8 +86,7 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
 
 
 class _Latest(NamedTuple):
-    """The latest run of this machine (`own`), the latest of another one (`other`), and a later run
-    of this machine that measured nothing (`empty`)."""
+    """This machine's latest run, another machine's, and a later own run without figures."""
 
     own: Path | None
     other: Path | None

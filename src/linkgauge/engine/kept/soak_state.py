@@ -217,8 +217,7 @@ class MergedCells:
 
 
 class _RepeatedCell:
-    """A cell over all rounds so far. `kept` holds the first failed repetition and every n-th one; n
-    grows, so that memory stays small."""
+    """A cell over all rounds. `kept` has its first failure and every n-th repetition."""
 
     def __init__(self, table: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(table, cell)

@@ -297,8 +297,7 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Returns the backend of the worker to use. If the cell has two accelerator backends, the
-        worker of the one returned refuses it."""
+        """Returns the backend of the worker to use, which refuses two accelerator backends."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}

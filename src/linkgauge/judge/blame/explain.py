@@ -144,8 +144,7 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
-        """Returns a suspect's loss by class of cells, from cells that no other suspect slows. If
-        there are none, all of its slow cells count."""
+        """Returns a suspect's loss by class, from cells that no other suspect slows, or all."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow

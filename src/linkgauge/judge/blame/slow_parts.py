@@ -153,8 +153,7 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Reports links that are slow only in both directions at once. What serves both directions may
-    be at fault instead of the links."""
+    """Reports links that are slow only in both directions at once."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"

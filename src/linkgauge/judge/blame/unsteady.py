@@ -82,8 +82,7 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class. A cell without peers of its own kind is compared with the cells
-    that use only devices and their fabric, or only the host."""
+    """Yields comparisons by class, and of cells without peers with devices or the host."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:

@@ -144,8 +144,7 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with earlier runs. For each number in `sides`, as many of the latest earlier
-    runs are tried as part of the run's side."""
+    """Compares a run, with each number in `sides` of latest runs, with earlier runs."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:

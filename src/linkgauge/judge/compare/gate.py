@@ -254,8 +254,7 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
 
 
 def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
-    """Whether the loss may, with a probability of 5 %, be as large as `aim.exclude`. A doubled time
-    counts as a halved rate."""
+    """Whether the loss may, with 5 % probability, be as large as `aim.exclude`."""
     reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")

@@ -254,8 +254,7 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields all findings. Those from the kernel's log also name the findings on the same part that
-    they confirm."""
+    """Yields all findings. Those from the kernel's log name findings that they confirm."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []

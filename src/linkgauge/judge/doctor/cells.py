@@ -79,8 +79,7 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether copies between devices failed because an IOMMU translates on bare metal, which CUDA
-    does not support (CUDA C++ Programming Guide, IOMMU on Linux)."""
+    """Whether copies failed because an IOMMU translates, which CUDA does not support."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

@@ -69,8 +69,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A transfer's path. Transfers of the same `kind` are equally fast if they share no link or
-    memory in `names`."""
+    """A path. Transfers of one `kind` are equally fast if they share nothing in `names`."""
 
     path: ExpectedPath
     kind: int
@@ -311,8 +310,7 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer. It is None for a transfer that others slow, because
-        hardware may divide a shared link in any way."""
+        """Returns the rate of each transfer, or None for one that other transfers slow."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)

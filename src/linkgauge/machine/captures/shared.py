@@ -185,8 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has only these words. One or two letters beside a number pass (`H200`, `x16`);
-    what looks like an identifier does not."""
+    """Whether a text has only these words, or one or two letters beside a number (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False

@@ -177,8 +177,7 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first prose and the first command. If that command changes anything, yields all
-    commands up to the next prose."""
+    """Yields the first prose and command; all commands up to the next prose if one acts."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return

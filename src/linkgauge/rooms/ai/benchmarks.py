@@ -30,8 +30,7 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default: all `batches` and `prompts` with the first of `numbers`; with
-    the others, the batches `few` and one prompt."""
+    """What is measured by default: `batches` and `prompts`; of other `numbers`, only `few`."""
 
     model: ModelName
     trained: ModelName

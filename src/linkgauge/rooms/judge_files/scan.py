@@ -135,8 +135,7 @@ class TextScan:
             self.failures.append(Failure(test, said))
 
     def _strike(self) -> None:
-        """Marks figures of failed tests. A failed call that names no test only ended the output:
-        the figures before it still count."""
+        """Marks figures of failed tests. A failed call that names no test ended the output."""
         rest = list[Failure]()
         for failed in self.failures:
             status = meaning_of(failed.said).status

@@ -65,8 +65,7 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Moves a stream's bytes. A message from the destination ends the stream if the source has the
-    engine; otherwise it starts the stream."""
+    """Moves a stream's bytes. The destination's message starts the stream, or ends it."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)

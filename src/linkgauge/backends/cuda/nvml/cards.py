@@ -141,8 +141,7 @@ def _ordered(cards: Sequence[Card], order: str | None) -> list[Card] | None:
 
 
 def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
-    """Returns the cards that CUDA_VISIBLE_DEVICES leaves, or None if only CUDA can interpret it.
-    The first number or UUID that fits no card hides all that follow (CUDA Programming Guide)."""
+    """Returns the cards that CUDA_VISIBLE_DEVICES leaves, or None if only CUDA can tell."""
     if wanted is None:
         return [*cards]
     words = wanted.split(",")

@@ -45,8 +45,7 @@ _clpeak = rates(  # the copies of the largest buffer, unless the device has less
 
 
 def _level_zero(seen: TextScan) -> None:
-    """Reads the best rate of each table of sizes. Reading, the first device pulls from the
-    second; tables of latencies have no `ways`."""
+    """Reads the best rate of each table of sizes. In reads, the first device pulls."""
     best = dict[tuple[object, ...], ReportedFigure]()
     for said in seen.rows(
         r"\s*(?P<from>Host|Device\[\d{1,3}\])->(?P<to>Host|Device\[\d{1,3}\]) .{0,30}?"

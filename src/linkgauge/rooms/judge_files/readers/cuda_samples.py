@@ -56,8 +56,7 @@ def _read_peers(seen: TextScan) -> None:
 def _peers(
     title: Mapping[str, str], grid: Grid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ReportedFigure]:
-    """Yields a matrix's figures. With P2P enabled, pairs without peer access are skipped: their
-    figures are in the matrix without P2P, too."""
+    """Yields a matrix's figures. With P2P enabled, pairs without peer access are skipped."""
     both, enabled = title["ways"] == "Bi", title["peers"] == "Enabled"
     reads = "Reads" in title["by"]
     for (down, across), figure in grid.items():
