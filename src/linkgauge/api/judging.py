@@ -122,10 +122,10 @@ def gate(
     **options: Unpack[GateKeywords],
 ) -> GateDocument:
     """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
-    `code` of the result is 0 if no cell has lost, 1 if one has, 3 if cells are inconclusive.
-    Fractions are numbers or text (`3%`). `rerun` is how many more times to measure cells that may
-    have lost or are inconclusive, which raises as `run` does. Raises InputError if a side has no
-    runs, or machines or settings differ (unless `force` is set)."""
+    `code` of the result is 0 for a pass, 1 if a cell has lost, is missing or ends worse, 3 if that
+    is inconclusive, 4 if nothing could be compared. `rerun` is how many more times to measure cells
+    that may have lost; it raises as `run` does. Fractions are numbers or text. Raises InputError if
+    a side has no runs, or machines or settings differ (unless `force` is set)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))

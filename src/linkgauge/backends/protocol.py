@@ -320,8 +320,8 @@ class Backend(Protocol):
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """Returns a group for an operation, which can be armed any number of times. Raises
-        Unsupported if the backend cannot carry out the operation with these copies. The operations
-        are:
+        Unsupported if the backend cannot carry out the operation with these copies. Among the
+        operations are:
 
         - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one event);
         - `chase`: a thread follows pointers through the source; other copies must be endless;

@@ -19,8 +19,8 @@ _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 def read_host(root: Root = ROOT) -> Host:
     """Reads the host. On this machine, only CPUs that this process may use count. On a captured
-    one, all online CPUs count, and limits are null. Memory is the sum over NUMA nodes, because the
-    kernel's total may include a GPU's memory."""
+    one, all online CPUs count, and limits are null. The total memory is the sum over NUMA nodes, as
+    the kernel's may include a GPU's memory."""
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT

@@ -74,7 +74,7 @@ class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
 class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
     """The cell was measured under a profiler. The figures include the profiler's work.
 
-    by: The name of the profiler."""
+    by: The name of the profiler; `a profiler` if the user started it."""
 
     by: OwnName
 

@@ -59,7 +59,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run as it is written: with notes in words, too, and equal texts as one object."""
+    """Returns the run as it is written: with notes in words, too; expectations share texts."""
     return share_texts(run.with_cells(with_words))
 
 

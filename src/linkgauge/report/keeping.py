@@ -79,7 +79,7 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """Returns the cells that must be measured once more before they are called low."""
+        """Returns the cells to measure once more before they are called low or unsteady."""
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:

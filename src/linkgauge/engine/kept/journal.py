@@ -3,7 +3,7 @@
 The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
 The last line closes the run. The file is created with its first line, by rename. If the file is cut
 off, its whole lines are read, and the run resumes there. `assemble` builds the run from the records
-alone, so run.json always follows from the journal."""
+alone. Verdicts, limits, waivers and pairs that were measured alone are added to run.json later."""
 
 from __future__ import annotations
 

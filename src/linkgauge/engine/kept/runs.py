@@ -203,7 +203,7 @@ def place_of_run(file: Path) -> Path:
 
 
 def run_file(path: Path) -> Path:
-    """Returns a run's file: run.json or, if the run was interrupted, the journal."""
+    """Returns a run's file: run.json or, without one, the journal. A file is returned itself."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE

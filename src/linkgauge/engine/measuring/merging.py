@@ -104,7 +104,7 @@ def _estimated(
 ) -> Iterable[Sequence[Estimate | None]]:
     """Returns each cell's estimates of variation: for its figure, then for its parts, each pooled
     with the same part of other cells. Simulated runs do not vary. With a fixed number of samples,
-    returns None unless all cells were repeated: cells that look low do not stand for the others."""
+    returns None unless all cells were repeated: cells in doubt do not stand for the others."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None

@@ -155,8 +155,8 @@ now: deadlines rest on it."""
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
-    `batches` samples follow one start signal; up to `most` are taken. With `rehearsed`, one more is
-    taken first and discarded. `steady` is the same as in `SamplingPolicy`."""
+    `batches` samples follow one start signal; up to `most` are taken, unless their number is fixed.
+    With `rehearsed`, one more is taken first and discarded. `steady` is the same as in `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0

@@ -45,7 +45,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or host bridge if each of its links is slow or counted errors."""
+    """Reports a switch or bridge whose (two or more) known links are slow, or (three) worn, too."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():

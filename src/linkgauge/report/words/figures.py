@@ -50,7 +50,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Returns `a loss below 12%`, or `a loss of half` if even a large loss could be hidden."""
+    """Returns `a loss below 12%`, a multiple of a time, or `a loss of half` if all may hide."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
