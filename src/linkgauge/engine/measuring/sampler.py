@@ -156,7 +156,7 @@ now: deadlines rest on it."""
 class Sample(msgspec.Struct, frozen=True):
     """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
     `batches` samples follow one start signal; up to `most` are taken, unless their number is fixed.
-    With `rehearsed`, one more is taken first and discarded. `steady` is the same as in `SamplingPolicy`."""
+    With `rehearsed`, one more is taken first and discarded. `steady`: see `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0
