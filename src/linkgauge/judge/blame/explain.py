@@ -107,7 +107,7 @@ class Search:
         if is_twice or any(self._is_nothing(s, level) for s, level in levels.items()):
             return Fit(math.inf, 0.0, levels)
         cost = sum(map(self._cost, suspects))
-        cost += sum(SPARED * (len(of) - 1) for s, of in found.items() if not s.drifts)
+        cost += sum(SPARED * (len({*of.values()}) - 1) for of in found.values())
         left = self._nothing
         for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
@@ -153,16 +153,19 @@ class Search:
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
         """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
-        or else from all. A drift has the same one in all classes."""
+        or else from all. It is the same in all classes whose cells do not clearly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
         values = [(row.peers, (row.lost / (affected[row][suspect] or 1),
                                row.weight * affected[row][suspect])) for row in alone]  # fmt: skip
-        if suspect.drifts and values:
-            level = weighted_median([value for _, value in values])
-            return {peers: level for peers, _ in values}
-        return {peers: weighted_median(some) for peers, some in grouped(values).items()}
+        whole = weighted_median([value for _, value in values]) if values else 0.0
+        levels: dict[Hashable, float] = {}
+        for peers, some in grouped(values).items():
+            own = 0.0 if suspect.drifts else weighted_median(some)
+            gain = sum(weight * ((one - whole) ** 2 - (one - own) ** 2) for one, weight in some)
+            levels[peers] = own if gain > SPARED else whole
+        return levels
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
@@ -190,8 +193,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     equal = [below[of] for of in kinds]
     if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
-        # What else bounds may hide it before.
-        since = min(row.number for row in touching if row.peers in kinds)
+        # What else bounds may hide it before: the line through its losses begins there.
+        (first, *_, last) = (*slow, slow[-1])
+        fall = (last.lost - first.lost) / max(1, last.number - first.number)
+        since = first.number - int(first.lost / fall) if fall < 0 else 0
         if touching[0].number < since:
             yield Suspect(part, since, drifts=True)
 
