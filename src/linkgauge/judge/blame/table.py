@@ -72,28 +72,26 @@ def rows_of(evidence: Evidence) -> list[Row]:
     scatter = _usual_scatter(cases)
     rows: list[Row] = []
     for equivalent in grouped((case.equivalent, case) for case in cases).values():
-        shared = (
-            _shares(equivalent)
-            if equivalent[0].is_oversubscribed
-            else [(case, case.figure) for case in equivalent]
-        )
-        rows += _rows(shared, scatter) if shared else ()
+        is_shared = equivalent[0].is_oversubscribed
+        figures = _shares(equivalent) if is_shared else [(one, one.figure) for one in equivalent]
+        rows += _rows(figures, scatter)
     return sorted(rows, key=lambda row: row.number)
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns oversubscribed cells with the mean of those that share parts with them. What slows
-    one of several transfers leaves more to the others, but no more to all together. Each cell then
-    stands for all: with the parts that all use, and those of cells that are slower than the
-    mean."""
+    """Returns oversubscribed cells, each with the mean of those of its table that share its parts.
+    What slows one of several transfers leaves more to the others, but no more to all together. Each
+    cell then stands for all: with the parts that all use, and those of cells that are slower than
+    the mean."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
-    for own in grouped((case.touched & several, case) for case in equivalent).values():
+    shared = (((id(case.result), case.touched & several), case) for case in equivalent)
+    for own in grouped(shared).values():
         mean = statistics.fmean(case.figure for case in own)
         behind = (case.touched for case in own if case.figure < SLOW * mean)
         parts = frozenset.intersection(*(case.touched for case in own)).union(*behind)
-        found += [(replace(case, touched=parts), mean) for case in own if len(own) > 1]
+        found += [(replace(case, touched=parts), mean) for case in own]
     return found
 
 
