@@ -69,10 +69,12 @@ class Search:
         self._sizes = Counter(row.peers for row in rows)
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        self.touching = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
+        slow = frozenset[Part]().union(*(row.parts for row in rows if row.slow)) & parts.keys()
+        self.touching = grouped((part, row) for row in rows for part in slow & row.parts)
         self._steps = cache(self._find_steps)
         self._fit = cache(self._find_fit)
-        likely = sorted(parts, key=lambda part: _explained(self.touching[part]), reverse=True)
+        explained = {part: _explained(self.touching[part]) for part in parts if part in slow}
+        likely = sorted(explained, key=explained.__getitem__, reverse=True)
         self.candidates = [
             suspect for part in likely[:MOST_TRIED]
             for suspect in _ways_to_be_slow(part, self.touching[part])
@@ -242,8 +244,8 @@ def causes(
                 low=True, off=math.inf, weight=4.0 if stays and not is_bad else 1.0)
             for is_bad, some in ((True, own), (False, well)) for case in some
         ]  # fmt: skip
-        blames = suspects(own, [*own, *well], seen)
         rows.sort(key=lambda row: row.number)
+        blames = suspects(rows, seen)
         search = Search(rows, blames, seen, drifts=False)
         for one in search.chosen:
             blame = blames[one.part].beside(map(blames.__getitem__, search.as_good(one, SPARED)))
