@@ -102,10 +102,10 @@ def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]
     deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
     # Samples that are far apart are no figure: it may be off by any factor.
     off = {case: min(deviations * _error(case, scatter[case.number]), 99.0) for case in peers}
-    low = {case for case in peers if case.cell.verdict == "low"}
+    low = {case for case in peers if _is_low(case, expected, off[case])}
     # What is low among its peers says nothing of these.
-    all_low = any(SLOW * top < figure < SLOW * expected * math.exp(-off[case]) and _expected(case)
-                  for case, figure in ordered if case in low)  # fmt: skip
+    all_low = any(case in low and _expected(case) and figure > SLOW * top
+                  for case, figure in ordered)  # fmt: skip
     least = SLOW * top * math.exp(-off[peers[0]])
     slow = {case for case, figure in ordered if figure * math.exp(off[case]) < least} | low
     well = [math.log(figure) for case, figure in ordered if case not in slow]
@@ -123,6 +123,12 @@ def _expected(case: Case) -> float:
     """Returns the expected rate, or 0 if it is unknown or comes from this run's own figures."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
+
+
+def _is_low(case: Case, expected: float, off: float) -> bool:
+    of = case.cell.expected
+    is_behind = (of is not None and of.measured) or case.figure * math.exp(off) < SLOW * expected
+    return case.cell.verdict == "low" and is_behind
 
 
 def _error(case: Case, scatter: float) -> float:
