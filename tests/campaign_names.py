@@ -53,7 +53,8 @@ class Names:
         port = re.fullmatch(r"(?:PCIe link of )?([0-9a-f]{4}:[0-9a-f:.]+)", subject)
         if port:
             return self._above(self._devices_below(lambda f: f"/{port[1]}/" in f"/{f}"))
-        return {subject}
+        named = (link for link in self._hardware.links if subject in names_of(link))
+        return _names(named) or {subject}
 
     def _devices_below(self, is_below: Callable[[str], bool]) -> Set[str]:
         functions = self._backend.look().pci

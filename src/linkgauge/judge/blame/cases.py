@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, count
+from itertools import count
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from linkgauge.model.cell_id import spoken, table_id
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.part import Kind, Part
-from linkgauge.model.hardware.wiring import Touched
+from linkgauge.model.hardware.wiring import Touched, Wiring
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
@@ -65,57 +65,26 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-class _Key:
-    """A cache key. Keys are equal if they were made of the identical objects."""
-
-    def __init__(self, evidence: Evidence, *values: object) -> None:
-        self.evidence = evidence
-        self._ids = tuple(map(id, (evidence.machine, evidence.tool, *values)))
-
-    def __hash__(self) -> int:
-        return hash(self._ids)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._ids == other._ids
-
-
+@lru_cache(maxsize=2)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells of a run, without skipped cells."""
-    return _cases_of(_Key(evidence, evidence.results))
-
-
-@lru_cache(maxsize=1)
-def _cases_of(judged: _Key) -> tuple[Case, ...]:
-    results, cells = judged.evidence.results, judged.evidence.cells()
-    # However cells were judged, they are the same measurement.
-    measured = ((cell.transfers, cell.notes, cell.summary, cell.status) for cell in cells)
-    known = _known(_Key(judged.evidence, *chain.from_iterable(measured)))
-    every = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
-    return tuple(
-        case if case.result is result else replace(case, result=result, cell=cell)
-        for case, (result, cell) in zip(known, every, strict=True)
-    )
-
-
-@lru_cache(maxsize=1)
-def _known(measured: _Key) -> Sequence[Case]:
-    evidence, found = measured.evidence, list[Case]()
-    wiring, ways, shared, numbers = evidence.machine.wiring, _Ways(evidence), Shared(), count()
-    touched, ways_of = cache(ways.touched), cache(ways.of)
+    found = list[Case]()
+    wiring, shared, numbers = evidence.machine.wiring, Shared(), count()
+    ways = _ways(wiring, tuple(_groups(evidence).items()))
     for result in evidence.results:
         links = LinkSharing(wiring, result)
         for cell, number in zip(result.cells, numbers, strict=False):
             if cell.status == "skip":
                 continue
-            each = tuple(map(touched, wiring.carried_out(cell)))
-            parts, timed, used = ways_of(each, cell.report.is_first)
+            each = tuple(map(ways.touched, wiring.carried_out(cell)))
+            parts, timed, used = ways.of(each, cell.report.is_first)
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
             equivalent = None if full is None else shared(_equivalent(result, cell, used, full))
             kind = equivalent or _kind(result, cell, each)
             found.append(Case(number, result, cell, parts, timed, equivalent, kind))
-    return found
+    return tuple(found)
 
 
 _Way = tuple[frozenset[Part], frozenset[Part], tuple[str, ...]]
@@ -124,21 +93,23 @@ is equal for cells that use the same kinds of links, and share them with equally
 
 
 class _Ways:
-    def __init__(self, evidence: Evidence) -> None:
-        self._wiring = evidence.machine.wiring
-        self._groups = _groups(evidence)
+    """Finds the parts that cells use. Equal values are one object."""
+
+    def __init__(self, wiring: Wiring, groups: tuple[tuple[str, tuple[Part, ...]], ...]) -> None:
+        self._wiring, self._groups = wiring, dict(groups)
         self._shared = Shared()
         self._touched = cache(Touched)
+        self.touched, self.of = cache(self._find_touched), cache(self._find_way)
 
-    def touched(self, transfer: Transfer) -> Touched:
-        """Returns what a transfer uses, with the cluster nodes and rails of its ends."""
+    def _find_touched(self, transfer: Transfer) -> Touched:
+        """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
         own = self._wiring.touched(transfer)
         ends = transfer.memories if self._groups else ()
         parts = own.parts.union(*(self._groups.get(str(end.place), ()) for end in ends))
         shared = self._shared
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
-    def of(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
+    def _find_way(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
         parts = frozenset[Part]().union(*(touched.parts for touched in each))
         timed = each[0].parts if is_first and each else parts
         directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
@@ -147,6 +118,9 @@ class _Ways:
             timed = timed.union(part.crossed_both_ways for part in opposed & timed)
         equivalent = each[0].kinds if len(each) == 1 else self._shared(tuple(_used(each)))
         return self._shared(parts), self._shared(timed), equivalent
+
+
+_ways = lru_cache(maxsize=1)(_Ways)
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from linkgauge.model.hardware.part import Kind, Part
 
 from .cases import Case, named
 from .limits import MOST_CAUSES
+from .table import Row
 
 _H = TypeVar("_H", bound=Hashable)
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
@@ -35,15 +36,6 @@ other kinds, and the measurement in words."""
 class Blame(msgspec.Struct, frozen=True):
     part: Part
     others: tuple[Part, ...] = ()
-
-    def of_link(self, seen: Container[Part]) -> Blame:
-        """Blames the device's link instead, unless errors were `seen` on the device itself."""
-        is_device = self.part.kind == "device" and self.part not in seen
-        ends = frozenset(self.part.ends if is_device else ())
-        for link in self.others:
-            if link.kind in _LINKS and not (link.both_ways or ends.isdisjoint(link.ends)):
-                return Blame(link, (self.part, *(one for one in self.others if one != link)))
-        return self
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
         others = [part for blame in blames for part in (blame.part, *blame.others)]
@@ -67,24 +59,25 @@ class Blame(msgspec.Struct, frozen=True):
 
 
 def suspects(
-    bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
+    rows: Iterable[Row], seen: Container[Part] = (), *, links_first: bool = False
 ) -> dict[Part, Blame]:
-    """Groups parts that the same cells use: parts with errors (`seen`), devices, then links."""
-    parts = frozenset[Part]().union(*(case.touched for case in bad))
-    numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
-    ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
-    groups = grouped((tuple(numbers[part]), part) for part in ordered)
+    """Returns the parts that cells use, each with its blame. Parts that touch the same cells form
+    one blame. A part with errors that were `seen` is named first, then a device, then a link; with
+    `links_first`, a link before its device."""
+    numbers = grouped((part, row.number) for row in rows for part in row.parts)
+
+    def order(part: Part) -> tuple[bool | int | str, ...]:
+        is_later = links_first and part.kind not in _LINKS
+        place = _LAST.index(part.kind) if part.kind in _LAST else -1
+        return part not in seen, part.both_ways, is_later, place, part.name
+
+    groups = grouped((tuple(numbers[part]), part) for part in sorted(numbers, key=order))
     return {part: Blame(part, tuple(others)) for part, *others in groups.values()}
 
 
 _LAST: tuple[Kind, ...] = (
     "link", "node", "PCIe link", "switch", "PCIe link above", "host bridge",
 )  # fmt: skip
-
-
-def _rank(part: Part) -> tuple[bool, int, str]:
-    place = _LAST.index(part.kind) if part.kind in _LAST else -1
-    return part.both_ways, place, part.name
 
 
 def fewest(

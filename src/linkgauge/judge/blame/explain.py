@@ -66,10 +66,12 @@ class Search:
         self._sizes = Counter(row.peers for row in rows)
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        self.touching = grouped((part, row) for row in rows for part in parts.keys() & row.parts)
+        slow = frozenset[Part]().union(*(row.parts for row in rows if row.slow)) & parts.keys()
+        self.touching = grouped((part, row) for row in rows for part in slow & row.parts)
         self._steps = cache(self._find_steps)
         self._fit = cache(self._find_fit)
-        likely = sorted(parts, key=lambda part: _explained(self.touching[part]), reverse=True)
+        explained = {part: _explained(self.touching[part]) for part in parts if part in slow}
+        likely = sorted(explained, key=explained.__getitem__, reverse=True)
         self.candidates = [
             suspect for part in likely[:MOST_TRIED]
             for suspect in _ways_to_be_slow(part, self.touching[part])
@@ -102,7 +104,7 @@ class Search:
         if is_twice or any(self._is_nothing(s, level) for s, level in levels.items()):
             return Fit(math.inf, 0.0, levels)
         cost = sum(map(self._cost, suspects))
-        cost += sum(SPARED * (len(of) - 1) for s, of in found.items() if not s.drifts)
+        cost += sum(SPARED * (len({*of.values()}) - 1) for of in found.values())
         left = self._nothing
         for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
@@ -144,16 +146,20 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
     ) -> dict[Hashable, float]:
-        """Returns a suspect's loss by class, from cells that no other suspect slows, or all."""
+        """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
+        or else from all. It is the same in all classes whose cells do not clearly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
         values = [(row.peers, (row.lost / (affected[row][suspect] or 1),
                                row.weight * affected[row][suspect])) for row in alone]  # fmt: skip
-        if suspect.drifts and values:
-            level = weighted_median([value for _, value in values])
-            return {peers: level for peers, _ in values}
-        return {peers: weighted_median(some) for peers, some in grouped(values).items()}
+        whole = weighted_median([value for _, value in values]) if values else 0.0
+        levels: dict[Hashable, float] = {}
+        for peers, some in grouped(values).items():
+            own = 0.0 if suspect.drifts else weighted_median(some)
+            gain = sum(weight * ((one - whole) ** 2 - (one - own) ** 2) for one, weight in some)
+            levels[peers] = own if gain > SPARED else whole
+        return levels
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
@@ -179,8 +185,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     equal = [below[of] for of in kinds]
     if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
-        # What else bounds may hide it before.
-        since = min(row.number for row in touching if row.peers in kinds)
+        # What else bounds may hide it before: the line through its losses begins there.
+        (first, *_, last) = (*slow, slow[-1])
+        fall = (last.lost - first.lost) / max(1, last.number - first.number)
+        since = first.number - int(first.lost / fall) if fall < 0 else 0
         if touching[0].number < since:
             yield Suspect(part, since, drifts=True)
 
@@ -224,8 +232,8 @@ def causes(
                 low=True, off=math.inf, weight=4.0 if stays and not is_bad else 1.0)
             for is_bad, some in ((True, own), (False, well)) for case in some
         ]  # fmt: skip
-        blames = suspects(own, [*own, *well], seen)
         rows.sort(key=lambda row: row.number)
+        blames = suspects(rows, seen)
         search = Search(rows, blames, seen, drifts=False)
         for one in search.chosen:
             blame = blames[one.part].beside(map(blames.__getitem__, search.as_good(one, SPARED)))

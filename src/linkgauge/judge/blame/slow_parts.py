@@ -47,8 +47,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if not slow:
         return
     seen = troubled(evidence, frozenset().union(*(row.parts for row in rows)))
-    found = suspects([row.case for row in slow], [row.case for row in rows], seen)
-    blames = _of_links(found, seen | slowed(evidence))
+    blames = suspects(rows, seen | slowed(evidence), links_first=True)
     # Nothing tells when another tool measured each cell.
     search = Search(rows, blames, seen, ordered=evidence.tool is None)
     chosen, best, fit, touching = search.chosen, search.best, search.fit, search.touching
@@ -81,18 +80,13 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
-    cases = [row.case for row in rows]
-    blames = _of_links(suspects(cases, cases), slowed(evidence))
+    blames = suspects(rows, slowed(evidence), links_first=True)
     for (part, *others), loss, own in small_losses(rows, blames):
         blame = blames[part].beside(map(blames.__getitem__, others))
         share = f"{math.exp(-loss):.1%} of their peers"
         found = f"{count_of(len(own))} through it together reach {share}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
         yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
-
-
-def _of_links(found: Mapping[Part, Blame], seen: frozenset[Part]) -> dict[Part, Blame]:
-    return {one.part: one for one in (blame.of_link(seen) for blame in found.values())}
 
 
 def _adds_nothing(

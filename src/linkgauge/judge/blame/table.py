@@ -63,26 +63,26 @@ def rows_of(evidence: Evidence) -> list[Row]:
     scatter = _usual_scatter(cases)
     rows: list[Row] = []
     for equivalent in grouped((case.equivalent, case) for case in cases).values():
-        shared = (
-            _shares(equivalent)
-            if equivalent[0].is_oversubscribed
-            else [(case, case.figure) for case in equivalent]
-        )
-        rows += _rows(shared, scatter) if shared else ()
+        is_shared = equivalent[0].is_oversubscribed
+        figures = _shares(equivalent) if is_shared else [(one, one.figure) for one in equivalent]
+        rows += _rows(figures, scatter)
     return sorted(rows, key=lambda row: row.number)
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns each cell with the mean figure, the parts that all cells use and those of cells below
-    the mean: if one of several transfers is slow, others get more, but the mean does not rise."""
+    """Returns oversubscribed cells, each with the mean of those of its table that share its parts.
+    What slows one of several transfers leaves more to the others, but no more to all together. Each
+    cell then stands for all: with the parts that all use, and those of cells that are slower than
+    the mean."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []
-    for own in grouped((case.touched & several, case) for case in equivalent).values():
+    shared = (((id(case.result), case.touched & several), case) for case in equivalent)
+    for own in grouped(shared).values():
         mean = statistics.fmean(case.figure for case in own)
         behind = (case.touched for case in own if case.figure < SLOW * mean)
         parts = frozenset.intersection(*(case.touched for case in own)).union(*behind)
-        found += [(replace(case, touched=parts), mean) for case in own if len(own) > 1]
+        found += [(replace(case, touched=parts), mean) for case in own]
     return found
 
 
@@ -93,8 +93,10 @@ def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]
     deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
     # Samples that are far apart are no figure: it may be off by any factor.
     off = {case: min(deviations * _error(case, scatter[case.number]), 99.0) for case in peers}
-    low = {case for case in peers if expected and _is_low(case, expected, off[case])}
-    all_low = any(case in low and figure > SLOW * top for case, figure in ordered)
+    low = {case for case in peers if _is_low(case, expected, off[case])}
+    # What is low among its peers says nothing of these.
+    all_low = any(case in low and _expected(case) and figure > SLOW * top
+                  for case, figure in ordered)  # fmt: skip
     least = SLOW * top * math.exp(-off[peers[0]])
     slow = {case for case, figure in ordered if figure * math.exp(off[case]) < least} | low
     well = [math.log(figure) for case, figure in ordered if case not in slow]
@@ -114,7 +116,9 @@ def _expected(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, off: float) -> bool:
-    return case.cell.verdict == "low" and case.figure * math.exp(off) < SLOW * expected
+    of = case.cell.expected
+    is_behind = (of is not None and of.measured) or case.figure * math.exp(off) < SLOW * expected
+    return case.cell.verdict == "low" and is_behind
 
 
 def _error(case: Case, scatter: float) -> float:

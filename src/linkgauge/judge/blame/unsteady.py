@@ -46,12 +46,12 @@ class _Measure(NamedTuple):
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
     rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
             for row in _rows(own, of)]  # fmt: skip
-    blames = suspects([row.case for row in rows if row.slow], [row.case for row in rows])
+    blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
     bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
     for suspect in search.chosen:
         inside, peers = _sides(suspect, search.chosen, cells)
-        equivalent = sum(part.kind == suspect.part.kind for part in blames)
+        equivalent = len({s.part for s in search.candidates if s.part.kind == suspect.part.kind})
         tries = equivalent * (len(search.touching[suspect.part]) if suspect.since else 1)
         sides = list(_compared(inside, peers, of))
         found = excess(sides, statistics.median(map(of.error, inside)))
