@@ -138,7 +138,7 @@ class Punctual(Protocol):
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens any group's gate as `Punctual.open_at` does."""
+    """Opens a group's gate at a time, whether or not the group is `Punctual`."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)

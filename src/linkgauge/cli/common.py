@@ -181,8 +181,8 @@ class Simulated(Options):
     fault: tuple[str, ...] = FAULT
     change: str | None = option(
         MACHINES,
-        "Change parts of the simulated machine, and with run say what that makes faster or slower: "
-        "'fabric=none gpus=8 pcie=4x16 nodes=1' (docs/what-if.md).",
+        "Change parts of the simulated machine, such as 'fabric=none gpus=8 pcie=4x16 nodes=1'. "
+        "`linkgauge run` also shows what that makes faster or slower (docs/what-if.md).",
         "PART=VALUE…",
         is_input=True,
     )

@@ -93,8 +93,8 @@ Tables = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Fails passed cells that miss a limit, and adds a note to cells without the figure that a
-    limit needs. The run must have been judged, because limits may refer to expected figures."""
+    """Marks cells that miss a limit as failed, and adds a note to cells without the figure that a
+    limit refers to. The run must be judged: limits may refer to expected figures."""
     if not limits:
         return run
     from .waivers import waive_cells

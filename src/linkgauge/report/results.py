@@ -130,7 +130,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Returns the verdict on cells, with signs for cells that differ much from their peers."""
+    """Returns the verdict on cells, with a mark if cells differ much from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))

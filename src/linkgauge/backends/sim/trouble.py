@@ -86,7 +86,7 @@ class Trouble:
                 yield fault
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to the copy number `place`."""
+        """Returns the relative standard deviation that faults add to copy `place`."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:

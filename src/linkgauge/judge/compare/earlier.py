@@ -34,7 +34,7 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns the `most` latest comparable runs that are not later than `first`, because later runs
+    """Returns at most `most` comparable runs, the latest ones up to the time of `first`: later runs
     may already have the change that is looked for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}

@@ -86,7 +86,7 @@ def _links_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Yields a picture, or nothing for several machines, or if all links lead to a network."""
+    """Yields a picture, unless the run has several machines or all links lead to a network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:

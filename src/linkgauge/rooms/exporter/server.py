@@ -1,4 +1,4 @@
-"""Serves the page that Prometheus scrapes. A scrape joins parts that were made before."""
+"""Serves the page that Prometheus scrapes. A scrape only joins texts that were made before it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between hosts' memories, or GPUs' if `gpus`. `at_once`: all cells run together."""
+    """Copies between hosts' memories or, with `gpus`, their GPUs'. `at_once`: all at once."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"

@@ -41,7 +41,7 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line: `works` out of place and in place, `size` in bytes, and the `ranks` of a group."""
+    """An output line: its operations out of place and in place, bytes, and ranks of a group."""
 
     works: tuple[Collective, Collective]
     size: int

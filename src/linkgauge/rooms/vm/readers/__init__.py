@@ -15,7 +15,7 @@ SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 
 
 def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """Returns a parser of the text, which may raise InputError, or None for an unknown form."""
+    """Returns the parser for a text's form, None for an unknown form. It may raise InputError."""
     return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
