@@ -164,7 +164,7 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
     counts: list[tuple[int, str, Tone]] = [
         *((statuses[status], _WORDS.get(status, status), "bad") for status in BROKEN),
-        (skipped, "more skipped" if measured else "skipped", "dim"),
+        (skipped, "skipped", "dim"),
         *(
             (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
             for severity, tone in SEVERITIES.items()
