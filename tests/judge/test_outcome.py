@@ -13,6 +13,7 @@ from linkgauge.model.notes import Profiled
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 from linkgauge.report.blocks import text_of
+from linkgauge.report.sections.opening import tally
 from linkgauge.report.words.expectations import nothing_wrong
 from linkgauge.report.words.worst import worst_of
 
@@ -108,6 +109,14 @@ def test_a_run_that_was_interrupted_is_judged_by_its_figures():
     assert (skipped.word, skipped.code) == ("not judged", 4)
     failed = outcome_of(run(status="error", reason="r", verdict="not judged"))
     assert (failed.word, failed.code) == ("fail", 3)
+
+
+def test_a_cell_beyond_a_limit_is_not_counted_among_those_with_wrong_bytes():
+    """Both have the status `fail`; the kind of error tells them apart."""
+    for kind, words in (("limit", "fail"), ("wrong-bytes", "with wrong bytes")):
+        failed = run(status="fail", reason="r", kind=kind, verdict="not judged")
+        names = {tile.name for tile in tally(failed, outcome_of(failed))}
+        assert names & {"fail", "with wrong bytes"} == {words}
 
 
 def test_the_sentence_of_a_well_run_counts_what_each_figure_is_held_against():

@@ -151,19 +151,21 @@ _WHY_NOT: dict[NotJudged, str] = {
     "assumed": "rests on assumed facts",
 }
 _NO_REFERENCE = "no reference"
-_WORDS = {"fail": "with wrong bytes"}
+_WRONG = "with wrong bytes"
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
-    statuses = Counter(cell.status for _, cell in cells_of(run.results))
-    measured = statuses["pass"] + statuses["fail"]
+    # What fails otherwise is beyond a limit.
+    statuses = Counter(_WRONG if cell.kind == "wrong-bytes" else cell.status
+                       for _, cell in cells_of(run.results))  # fmt: skip
+    measured = statuses["pass"] + statuses["fail"] + statuses[_WRONG]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
     if outcome.verdict and measured:
         yield from _judged(run)
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
     counts: list[tuple[int, str, Tone]] = [
-        *((statuses[status], _WORDS.get(status, status), "bad") for status in BROKEN),
+        *((statuses[status], status, "bad") for status in (*BROKEN, _WRONG)),
         (skipped, "skipped", "dim"),
         *(
             (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
