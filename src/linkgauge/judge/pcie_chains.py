@@ -139,7 +139,7 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
     return replace(function, link=replace(function.link, **missing)) if missing else function
 
 
-def reached(evidence: Evidence, link: Part) -> float | None:
+def share_of_peers(evidence: Evidence, link: Part) -> float | None:
     """Returns the largest share of its peers' median figure that a cell over a link reaches, if all
     cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]

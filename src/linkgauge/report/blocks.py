@@ -182,7 +182,7 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart. `says` describes it in words; `table` has its data where no chart can be drawn."""
+    """A chart. `says` describes the chart in words. Formats without charts show `table`."""
 
     title: str
     says: str

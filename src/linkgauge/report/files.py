@@ -59,7 +59,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run as it is written: with notes in words, too; expectations share texts."""
+    """Returns the run as run.json has it: with sentences for notes; results hold shared texts."""
     return share_texts(run.with_cells(with_words))
 
 

@@ -283,7 +283,7 @@ def page_of_document(
 
 
 def machine_of(run: Run) -> str:
-    """Returns a machine in words: `8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
+    """Describes the machine: `8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
     machine = run.machine
     models = Counter(one.model for one in machine.all_devices if not one.is_cpu)
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]

@@ -16,7 +16,7 @@ figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """A rank's timing. `opened` is when it was told to start, by the clock that ranks share."""
+    """A rank's timing. `opened` is the time of its start signal, by the clock of all ranks."""
 
     opened: float
     timing: Timing

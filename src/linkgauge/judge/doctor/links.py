@@ -8,7 +8,7 @@ from itertools import combinations
 
 from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.pcie_chains import PcieChain, hops, reached, shown
+from linkgauge.judge.pcie_chains import PcieChain, hops, share_of_peers, shown
 from linkgauge.judge.remedies import (
     DEVICE,
     DEVICE_LOST,
@@ -297,7 +297,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
         ]
         if hop.function.address in again:
             texts.append(f"{again[hop.function.address]} packets sent again")
-        slow = reached(evidence, Part.pcie_link(hop.name, hop.function.address))
+        slow = share_of_peers(evidence, Part.pcie_link(hop.name, hop.function.address))
         grave = any(set(counts) != {"correctable"} for counts in rose.values()) or slow is not None
         if texts:
             found = f"counters rose during the run: {'; '.join(texts)}"

@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Removes invisible frames, roles and long decimals. `says` describes the chart in words."""
+    """Cuts invisible frames, roles and decimals from a drawn chart, which `says` describes."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)
