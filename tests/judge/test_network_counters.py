@@ -149,6 +149,21 @@ def test_reports_that_the_sender_has_not_read_yet_name_several_segments_each():
     assert finding.found.startswith("325 packets were sent again")
 
 
+def test_what_both_ends_count_says_how_many_segments_were_lost():
+    """As in an emulated machine whose CPUs are late: nearly all that is sent again had arrived."""
+    again = host(TcpRetransSegs=1117, segments=232_000, TcpExtTCPDSACKRecvSegs=836)
+    ends = [{"data_segments_sent": 232_911, "segments_sent_again": 1117},
+            {"data_segments_received": 232_893}]  # fmt: skip
+    rises = [CounterRise(rank, "connection", "", 2.0, rose) for rank, rose in enumerate(ends)]
+    (finding,) = found(cell(again, *rises))
+    assert finding.found.startswith("18 packets were sent again")
+    ends[1]["data_segments_received"] += 18
+    assert not found(cell(again, *rises))
+    ends[1]["data_segments_received"] = 9000  # merged segments count as one
+    (finding,) = found(cell(again, *rises))
+    assert finding.found.startswith("281 packets were sent again")
+
+
 def connections(**counts):
     rose = {"connections": 2, "busy_us": 10**6, "window": 2 * 30_000, "least_rtt_us": 200, **counts}
     return CounterRise(0, "connection", "", 2.0, rose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -139,13 +139,18 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
 
 def _had(rank: int, rises: Iterable[CounterRise]) -> int:
     """Returns how many segments a rank sent again although the receiver already had them."""
-    own = [one.rose for one in rises if one.rank == rank]
-    others = [one.rose for one in rises if one.rank != rank]
-    segments, reports, *late = (
-        sum(rose.get(name, 0) for rose in own) for name in (_HAD_SEGMENTS, _HAD_REPORTS, *_LATE)
-    )
-    unread = max(0, sum(rose.get(_REPORTED, 0) for rose in others) - reports)
-    return max(segments, reports) + sum(late) + _RANGE * unread
+    own, others, connections = Counter[str](), Counter[str](), Counter[str]()
+    for one in rises:
+        is_own, is_connection = one.rank == rank, one.source == "connection"
+        (connections if is_connection else own if is_own else others).update(one.rose)
+    received = connections["data_segments_received"]
+    lost = max(0, connections["data_segments_sent"] - received)
+    if received and lost <= connections["segments_sent_again"]:
+        return own[_AGAIN] - lost
+    # Unknown: a receiver behind virtio counts merged segments as one.
+    unread = max(0, others[_REPORTED] - own[_HAD_REPORTS])
+    had = max(own[_HAD_SEGMENTS], own[_HAD_REPORTS])
+    return had + sum(own[name] for name in _LATE) + _RANGE * unread
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
