@@ -13,9 +13,8 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..facts import HostFigure, ReportedFigure, ReportedNode
-from ..lines import DECIMAL, Grid, index_of, scale_of
-from ..rates import rates
-from ..scan import TextScan
+from ..lines import DECIMAL, index_of, scale_of
+from ..scan import Grid, TextScan, rates
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")

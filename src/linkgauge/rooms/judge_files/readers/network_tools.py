@@ -10,8 +10,7 @@ from linkgauge.model.units import LATENCY
 
 from ..facts import HostFigure, ReportedFigure
 from ..lines import DECIMAL, at, number_at, number_of, scale_of
-from ..rates import rates
-from ..scan import TextScan
+from ..scan import TextScan, rates
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"

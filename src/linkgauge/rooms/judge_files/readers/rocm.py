@@ -9,8 +9,8 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from ..facts import MIB, ReportedFigure, ReportedGpu, copied
-from ..lines import DECIMAL, Grid, number_of, words_of
-from ..scan import TextScan
+from ..lines import DECIMAL, number_of, words_of
+from ..scan import Grid, TextScan
 
 # rocm-bandwidth-test.
 
@@ -34,7 +34,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
     ):  # fmt: skip
         version = said["version"]
         if "ways" in own:
-            grids.append((seen.grid(number + 1), own["ways"] != "Uni"))
+            grids.append((seen.grid_below(number), own["ways"] != "Uni"))
         elif "index" in own:
             index, names[int(own["index"])] = int(own["index"]), own["name"].strip()
             bus, slot, function = (int(own.get(k, "0"), 16) for k in ("bus", "slot", "function"))
@@ -46,7 +46,6 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}
         elif "other" in own:
             seen.grid(number + 1)
-            seen.used.add(number)
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
