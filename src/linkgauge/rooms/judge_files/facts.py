@@ -103,6 +103,10 @@ class Facts(msgspec.Struct, frozen=True):
     dimms: tuple[Dimm, ...] = ()
     vendor: str | None = None
 
+    @property
+    def cards(self) -> tuple[ReportedCard, ...]:
+        return (*self.gpus.values(), *self.nics.values())
+
 
 def vendor_of(facts: Facts) -> str:
     """Returns the product's vendor, else the tool's, else a model name's, else `nvidia`."""

@@ -16,7 +16,15 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
-from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
+from .facts import (
+    Facts,
+    ReportedCard,
+    ReportedFigure,
+    ReportedGpu,
+    ReportedNic,
+    ReportedNode,
+    vendor_of,
+)
 from .nics import joined_nics, kind_of_nic, known, rate_of_nic
 from .pair_groups import merged_sets
 from .products import VENDORS, Product, product_of
@@ -63,7 +71,7 @@ class MachineLayout:
         return node | {"assumed": ["latency"]}
 
     def description(self) -> dict[str, Any]:
-        named = [card.node for _, card in self._cards() if card.node is not None]
+        named = [card.node for _, card in self._cards if card.node is not None]
         nodes = min(1 + max([*named, *self._facts.nodes, 0]), 64)
         for place in range(len(self._gpus)):
             self._to_host(place)
@@ -221,14 +229,14 @@ class MachineLayout:
             if how in _BELOW_ONE_SWITCH and place < len(self._gpus)
         ]
         for address, bridge in self._facts.bridges.items():
-            below: set[int | str] = {name for name, card in self._cards() if address in card.above}
+            below: set[int | str] = {name for name, card in self._cards if address in card.above}
             groups += [below] if bridge.is_switch and len(below) > 1 else []
-        order = [card for card, _ in self._cards()]
+        order = [card for card, _ in self._cards]
         return sorted(merged_sets(groups), key=lambda group: min(map(order.index, group)))
 
-    def _cards(self) -> Iterator[tuple[int | str, ReportedGpu | ReportedNic]]:
-        yield from enumerate(self._gpus)
-        yield from self._nics.items()
+    @property
+    def _cards(self) -> tuple[tuple[int | str, ReportedCard], ...]:
+        return (*enumerate(self._gpus), *self._nics.items())
 
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators copy over host memory, so that figures show no switch."""
@@ -239,7 +247,7 @@ class MachineLayout:
 
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
-            name, cards = f"plx{number}", [card for at, card in self._cards() if at in group]
+            name, cards = f"plx{number}", [card for at, card in self._cards if at in group]
             above = {address for card in cards for address in card.above}
             bridges = (b for at, b in self._facts.bridges.items() if at in above)
             redirects = any(one.acs and one.is_switch for one in bridges)
@@ -287,7 +295,8 @@ class MachineLayout:
         kind, each, _, reach, is_assumed = self._link
         return self._kind(
             kind, kind="fabric", rate=f"{each:g} GB/s", count=count,
-            **known(assumed=is_assumed or None), efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
+            **known(assumed=is_assumed or None),
+            efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
         )  # fmt: skip
 
     @cached_property

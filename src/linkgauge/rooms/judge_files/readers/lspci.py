@@ -148,7 +148,7 @@ def _tree(seen: TextScan) -> None:
             is_switch |= set(above[:-1])
             nics[last] = ReportedNic(model=_model(text), pci=last, above=above)
     seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
-    seen.facts(bridges={address: Bridge(is_switch=True) for address in sorted(is_switch)}, nics=nics)
+    seen.facts(bridges={one: Bridge(is_switch=True) for one in sorted(is_switch)}, nics=nics)
 
 
 def _is_gpu_name(text: str) -> bool:
