@@ -16,6 +16,7 @@ from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.machine.dimms import named_channels, rate_of
 from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
@@ -46,12 +47,11 @@ def machine_of(described: Described, backend: str) -> Machine:
     memories = {index: node.memory for index, node in reported.nodes.items()}
     nodes = tuple(Node(one.index, one.cpus, memories.get(one.index)) for one in host.nodes)
     named = (reported.hostname or "", "", "", reported.architecture or "", reported.cpu_model)
-    details = HostDetails(
+    details = by_name(
+        HostDetails,
+        reported,
         distances=seen.host.distances if reported.distances else {},
         node_cpus=seen.host.node_cpus if reported.nodes else {},
-        hypervisor=reported.hypervisor,
-        sockets=reported.sockets,
-        iommu=reported.iommu,
         memory_rate=rate_of(dimms, named_channels(dimms, reported.sockets))[0] if dimms else None,
     )
     inventory = replace(
@@ -148,13 +148,11 @@ def results_of(
     for some in tables.values():
         table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
-        if cells:
-            results.append(_result(table, cells))
-            judged += sum(one.is_measured for cell in cells for one in figures[cell.place])
         placed = {cell.place for cell in cells}
-        for one in some:
-            if one.failure and one.place not in placed:
-                lost[Failure(one.benchmark, one.failure)] = None
+        results += [_result(table, cells)] if cells else []
+        judged += sum(one.is_measured for one in some if one.place in placed)
+        failed = (one for one in some if one.failure and one.place not in placed)
+        lost |= dict.fromkeys(Failure(one.benchmark, one.failure) for one in failed)
     return tuple(results), judged, list(lost)
 
 
@@ -184,9 +182,9 @@ def _worst_of(said: Iterable[str]) -> Meaning:
 
 
 def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
-    return Result(
-        benchmark=table.name, title=table.title, backend=table.backend, size=table.size or 1,
-        unit=table.unit.symbol, better=table.unit.better, sweep=table.sweep,
+    return by_name(
+        Result, table, benchmark=table.name, size=table.size or 1,
+        unit=table.unit.symbol, better=table.unit.better,
         parts=table.parts if all(cell.parts for cell in cells) else (),
         status=worst(cell.status for cell in cells), cells=tuple(cells), average=average_bus(cells),
     )  # fmt: skip
@@ -197,14 +195,12 @@ def _table(reported: Sequence[ReportedFigure], machine: Machine, backend: str) -
     row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
     title = row.title if row is not None else first.benchmark
     cells = tuple(dict.fromkeys(_own_cells(reported, devices)))
-    if first.work is not None:
-        return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
-    if first.host is not None:
-        backend, unit = backend if first.host.with_device else "host", unit_of(first.host.unit)
-        named = first.benchmark, title, backend, cells, unit, first.host.parts
+    if (what := first.host) is not None:
+        backend, unit = backend if what.with_device else "host", unit_of(what.unit)
+        named = first.benchmark, title, backend, cells, unit, what.parts
         return Benchmark(*named, sweep=True, size=size)
-    if not isinstance(row, Row):
-        return Benchmark(first.benchmark, title, backend)
+    if first.work is not None or not isinstance(row, Row):
+        return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
     wanted = set(range(first.ranks)) or {int(one.column) for one in reported} | (
         {int(one.row) for one in reported} if row.between_devices else set()
     )

@@ -15,6 +15,7 @@ from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.machine.tree import parse_cpu_list
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
@@ -151,7 +152,9 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         for one in text.facts
         if one.joins or one.bridges or any(gpu.links for gpu in one.gpus.values())
     ]
-    return ToolRun(
+    return by_name(
+        ToolRun,
+        known,
         name=", ".join(dict.fromkeys(log.tool for log in logs)),
         version=next((log.version for log in logs if log.version), None),
         files=tuple(text.name for text in texts),
@@ -163,12 +166,10 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         machine=and_all([described.name, *telling]),
         assumed=tuple(dict.fromkeys(described.assumed)),
         clashes=described.clashes,
-        settings=dict(known.settings),
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,
         nearest={str(index): near for index, near in known.nearest.items()},
         warnings=(*_odd(known), *sorted(known.warnings))[:3],
-        relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.remarks),
     )
 

@@ -16,15 +16,7 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
-from .facts import (
-    Facts,
-    ReportedCard,
-    ReportedFigure,
-    ReportedGpu,
-    ReportedNic,
-    ReportedNode,
-    vendor_of,
-)
+from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
 from .nics import joined_nics, kind_of_nic, known, rate_of_nic
 from .pair_groups import merged_sets
 from .products import VENDORS, Product, product_of
@@ -235,7 +227,7 @@ class MachineLayout:
         return sorted(merged_sets(groups), key=lambda group: min(map(order.index, group)))
 
     @property
-    def _cards(self) -> tuple[tuple[int | str, ReportedCard], ...]:
+    def _cards(self) -> tuple[tuple[int | str, ReportedGpu | ReportedNic], ...]:
         return (*enumerate(self._gpus), *self._nics.items())
 
     def _is_staged(self, *places: int) -> bool:

@@ -7,6 +7,8 @@ from collections import Counter
 from html import unescape
 from typing import TypeVar
 
+from linkgauge.model.grouped import grouped
+
 _T = TypeVar("_T")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
 _SURE = re.compile(
@@ -72,25 +74,22 @@ def _bare(line: str) -> str:
 
 
 def _by_label(lines: list[str]) -> dict[str, list[str]]:
-    counts = Counter(match[1] or match[2] for match in map(_LABEL.match, lines) if match)
-    written = sum(1 for line in lines if line)
+    matches = [*map(_LABEL.match, lines)]
+    labels = [match[1] or match[2] if match else "" for match in matches]
+    counts, written = Counter(filter(None, labels)), sum(1 for line in lines if line)
     usual = sum(count for count in counts.values() if count > 2)
     if not counts or usual < _LEAST_SHARE * written or len(counts) > min(_MOST_LABELS, usual // 3):
         return {"": lines}
     said, own = Counter[str](), list[tuple[str, str]]()
-    for line in lines:
-        match = _LABEL.match(line)
-        label = (match[1] or match[2]) if match else ""
+    for line, match, label in zip(lines, matches, labels, strict=True):
         text = line[match.end() :] if match else line
         if match and match[2]:  # such a label may also be glued to words within the line
             text = re.sub(rf"(?<=[\d ]){re.escape(label)}", "", text)
         said[label] += len({*text} & {*"0123456789"}) > 2
         own.append((label, text))
     most = max(counts, key=lambda label: said[label])
-    labelled: dict[str, list[str]] = {most: []}
-    for label, text in own:
-        labelled.setdefault(label or most, []).append(text)
-    return labelled
+    labelled = grouped((label or most, text) for label, text in own)
+    return {most: labelled.pop(most), **labelled}
 
 
 def words_in(line: str) -> str:

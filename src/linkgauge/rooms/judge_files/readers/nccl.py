@@ -143,13 +143,14 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
         rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], columns))}
-        odd = [n for n, calls in rows.items() if not all(call.agrees for call in calls)]
+        right = {n: calls for n, calls in rows.items() if all(call.agrees for call in calls)}
+        odd = [calls for n, calls in rows.items() if n not in right]
         if odd:
             seen.remarks.append(
                 f"{count_of(len(odd), 'line')} left out, whose time and algbw do not give its "
-                f"size: {rows[odd[0]][0].size}"
+                f"size: {odd[0][0].size}"
             )
-        rows = {n: calls for n, calls in rows.items() if n not in odd}
+        rows = right
         if columns is None and rows:
             seen.remarks.append("a table without its head is read in the usual form")
         seen.used.update(rows)

@@ -176,10 +176,10 @@ def _all_to_all(
 def _single(said: Mapping[str, str]) -> Iterator[ReportedFigure]:
     source, by, to = (said[name] for name in ("from", "executor", "to"))
     kind, owner = {"G": "sm", "D": "ce"}.get(by[0]), int(by[1:])
-    ends = [int(one[1:]) if one[0] == "G" else None for one in (source, to)]
-    is_known = {source[0], to[0]} <= {*"CBNG"} and owner in ends
-    if kind and is_known and ends[0] != ends[1] and (size := int(said["moved"])):
-        yield copied(*ends, float(said["rate"]), size, kind, reads=ends[1] == owner)
+    begin, end = (int(one[1:]) if one[0] == "G" else None for one in (source, to))
+    is_known = {source[0], to[0]} <= {*"CBNG"} and owner in (begin, end)
+    if kind and is_known and begin != end and (size := int(said["moved"])):
+        yield copied(begin, end, float(said["rate"]), size, kind, reads=end == owner)
 
 
 # RVS.
