@@ -23,7 +23,6 @@ from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
-from linkgauge.model.stats.moments import median_without
 from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
@@ -249,7 +248,8 @@ def _compared(
     shares = dict[str, float]()
     for key, (result, cell, figure) in _figures(run).items():
         if len(every := ranked[key]) > 1:
-            share = figure / median_without(every, [bisect_left(every, figure)])
+            at = bisect_left(every, figure)
+            share = figure / median([*every[:at], *every[at + 1 :]])
             shares[spoken(result, cell)] = share if result.better == "higher" else 1 / share
     less = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(less, key=lambda name: less[name], default="")

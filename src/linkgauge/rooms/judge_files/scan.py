@@ -125,7 +125,6 @@ class TextScan:
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the matrix at a line, or an empty one."""
         lines, at = self.lines, start
         while at < min(len(lines), start + 4) and not lines[at].strip():
             at += 1

@@ -43,7 +43,6 @@ def _lscpu(seen: TextScan) -> None:
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
         sockets=index_of(fields.get("Socket(s)", "")) or None,
-        hypervisor=fields.get("Hypervisor vendor"),
     )
 
 
