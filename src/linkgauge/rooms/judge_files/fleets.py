@@ -80,8 +80,7 @@ def _checked(hosts: int, gpus: int, text: str) -> int:
 def _nics(
     count: int, model: str | None, gigabits: int | None, near: Mapping[int, int]
 ) -> dict[str, ReportedNic]:
-    for short, name in _SHORT.items():
-        model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
+    model = re.sub(r"^(CX|BF)-?(?=\d)", lambda short: _SHORT[short[1]], model or "") or None
     rate = None if gigabits is None else gigabits * GIGABIT
     speed = next(of for most, of in _SLOTS if (gigabits or 400) <= most)
     return {
