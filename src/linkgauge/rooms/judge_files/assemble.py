@@ -16,6 +16,7 @@ from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.machine.dimms import named_channels, rate_of
 from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
@@ -32,7 +33,7 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
-from .facts import Facts, Failure, ReportedFigure, ReportedGpu, ReportedNic
+from .facts import Bridge, Facts, Failure, ReportedFigure
 from .failures import Meaning, meaning_of
 from .nics import GIGABIT
 from .products import product_of
@@ -46,25 +47,23 @@ def machine_of(described: Described, backend: str) -> Machine:
     memories = {index: node.memory for index, node in reported.nodes.items()}
     nodes = tuple(Node(one.index, one.cpus, memories.get(one.index)) for one in host.nodes)
     named = (reported.hostname or "", "", "", reported.architecture or "", reported.cpu_model)
-    details = HostDetails(
+    details = by_name(
+        HostDetails,
+        reported,
         distances=seen.host.distances if reported.distances else {},
         node_cpus=seen.host.node_cpus if reported.nodes else {},
-        hypervisor=reported.hypervisor,
-        sockets=reported.sockets,
-        iommu=reported.iommu,
         memory_rate=rate_of(dimms, named_channels(dimms, reported.sockets))[0] if dimms else None,
     )
-    functions = tuple(_reported_functions(seen.pci, reported, from_texts=described.is_of_texts))
-    cards = tuple(_bare_accelerator(one, backend) for one in seen.accelerators)
-    assumed = tuple(
-        replace(one, parts=tuple(_named(part, backend) for part in one.parts))
-        for one in seen.assumed if one.fact == "link"
+    inventory = replace(
+        seen, host=details, unknown=(),
+        pci=tuple(_reported_functions(seen.pci, reported, from_texts=described.is_of_texts)),
+        accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
+        assumed=tuple(
+            replace(one, parts=tuple(_named(part, backend) for part in one.parts))
+            for one in seen.assumed if one.fact == "link"
+        ),
+        adapters=tuple(_reported_adapters(seen.adapters, reported)),
     )  # fmt: skip
-    facts = {
-        "pci": functions, "accelerators": cards, "assumed": assumed, "unknown": (),
-        "adapters": tuple(_reported_adapters(seen.adapters, reported)),
-    }  # fmt: skip
-    inventory = replace(seen, host=details, **facts)
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
@@ -78,12 +77,11 @@ def machine_of(described: Described, backend: str) -> Machine:
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
     """Returns the machine with `ranks` accelerators on equal hosts, one per rank, host by host."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
-    devices, each = list[Device](), list[Rank]()
-    for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
-        devices.append(replace(device, memory=f"{device.memory}@{number}"))
-        each.append(Rank(number, host, 0, devices[-1].memory, device.model))
-    among = {backend: tuple(devices)}
-    return replace(machine, devices=among, ranks=tuple(each))
+    placed = [*product(hosts, own)][:ranks]
+    devices = tuple(replace(one, memory=f"{one.memory}@{n}") for n, (_, one) in enumerate(placed))
+    there = zip(range(ranks), placed, devices, strict=False)
+    each = tuple(Rank(n, host, 0, one.memory, one.model) for n, (host, _), one in there)
+    return replace(machine, devices={backend: devices}, ranks=each)
 
 
 def _named(place: str, backend: str) -> str:
@@ -102,37 +100,31 @@ def _reported_functions(
     kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
     names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
     above = PciTree(found).above
-    cards: tuple[ReportedGpu | ReportedNic, ...] = (
-        *reported.gpus.values(),
-        *reported.nics.values(),
-    )
-    for card in cards:
+    for card in reported.cards:
         chain = above(card.pci) if card.pci else ()
         names |= {o.address: at for o, at in zip(chain, card.above, strict=False)}
     for one in found:
         address = names.get(one.address, one.address)
-        bridge = reported.bridges.get(address)
-        link = one.link
+        bridge, link = reported.bridges.get(address, Bridge()), one.link
         if from_texts:
             link = replace(link, target=None) if re.fullmatch(ADDRESS, address) else PciLink()
         yield PciFunction(
             address=address, parent=names.get(one.parent or ""), vendor=one.vendor,
             class_code=one.class_code, numa_node=one.numa_node, port=one.port, link=link,
-            acs=_REDIRECTS if bridge is not None and bridge.acs else one.acs,
+            acs=_REDIRECTS if bridge.acs else one.acs,
             relaxed_ordering=reported.relaxed if is_accelerator(one) else None,
         )  # fmt: skip
 
 
-def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> Iterator[Adapter]:
+def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> list[Adapter]:
     rates = {nic.pci: nic.rate for nic in reported.nics.values()}
     speed = reported.settings.get("adapter Gb/s", "")
     usual = int(speed) * GIGABIT if speed.isdecimal() else None
     ports = [replace(one, rate=rates.get(one.pci) or usual) for one in found]
     only = int(usual is not None and len(reported.gpus) < 2)  # a host of one GPU has at least one
     count = reported.used_adapters or reported.adapters or len(ports) or only
-    yield from ports[:count]
-    for number in range(len(ports), count):
-        yield Adapter(name=f"adapter{number}", rate=usual)
+    more = (Adapter(name=f"adapter{n}", rate=usual) for n in range(len(ports), count))
+    return [*ports[:count], *more]
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
@@ -156,13 +148,11 @@ def results_of(
     for some in tables.values():
         table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
-        if cells:
-            results.append(_result(table, cells))
-            judged += sum(one.is_measured for cell in cells for one in figures[cell.place])
         placed = {cell.place for cell in cells}
-        for one in some:
-            if one.failure and one.place not in placed:
-                lost[Failure(one.benchmark, one.failure)] = None
+        results += [_result(table, cells)] if cells else []
+        judged += sum(one.is_measured for one in some if one.place in placed)
+        failed = (one for one in some if one.failure and one.place not in placed)
+        lost |= dict.fromkeys(Failure(one.benchmark, one.failure) for one in failed)
     return tuple(results), judged, list(lost)
 
 
@@ -175,7 +165,7 @@ _UNKNOWN = parse_transfers("null -> null by host:0.cpu")
 def results_without_figures(failed: Iterable[Failure], backend: str) -> Iterator[Result]:
     """Yields a result for each test without figures, with one cell unless it was skipped."""
     for test, said in grouped((one.test, one.said) for one in failed).items():
-        row, each, (status, kind) = CATALOG.get(test), list(dict.fromkeys(said)), _worst_of(said)
+        row, each, (status, kind) = CATALOG.get(test), [*dict.fromkeys(said)], _worst_of(said)
         words = "; ".join(each[:_MOST_WORDS])
         words += f"; and {len(each) - _MOST_WORDS} more" if len(each) > _MOST_WORDS else ""
         cell = CellResult("all", "all", _UNKNOWN, Report.FIRST, status, words, kind=kind)
@@ -192,9 +182,9 @@ def _worst_of(said: Iterable[str]) -> Meaning:
 
 
 def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
-    return Result(
-        benchmark=table.name, title=table.title, backend=table.backend, size=table.size or 1,
-        unit=table.unit.symbol, better=table.unit.better, sweep=table.sweep,
+    return by_name(
+        Result, table, benchmark=table.name, size=table.size or 1,
+        unit=table.unit.symbol, better=table.unit.better,
         parts=table.parts if all(cell.parts for cell in cells) else (),
         status=worst(cell.status for cell in cells), cells=tuple(cells), average=average_bus(cells),
     )  # fmt: skip
@@ -205,14 +195,12 @@ def _table(reported: Sequence[ReportedFigure], machine: Machine, backend: str) -
     row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
     title = row.title if row is not None else first.benchmark
     cells = tuple(dict.fromkeys(_own_cells(reported, devices)))
-    if first.work is not None:
-        return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
-    if first.host is not None:
-        backend, unit = backend if first.host.with_device else "host", unit_of(first.host.unit)
-        named = first.benchmark, title, backend, cells, unit, first.host.parts
+    if (what := first.host) is not None:
+        backend, unit = backend if what.with_device else "host", unit_of(what.unit)
+        named = first.benchmark, title, backend, cells, unit, what.parts
         return Benchmark(*named, sweep=True, size=size)
-    if not isinstance(row, Row):
-        return Benchmark(first.benchmark, title, backend)
+    if first.work is not None or not isinstance(row, Row):
+        return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
     wanted = set(range(first.ranks)) or {int(one.column) for one in reported} | (
         {int(one.row) for one in reported} if row.between_devices else set()
     )
@@ -244,8 +232,11 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
     staged = any(one.staged for one in reported)
-    if staged:
-        cell = replace(cell, transfers=tuple(map(_by_host, cell.transfers)))
+    if staged:  # by the driver, with the host's engine
+        cell = replace(cell, transfers=tuple(
+            Transfer(o.source, o.destination, Engine(node_memory(0), o.engine.kind), o.scale)
+            for o in cell.transfers
+        ))  # fmt: skip
     return CellResult(
         **asdict(cell),
         status=failed.status if failed else "pass" if samples else "error",
@@ -261,17 +252,10 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
     )
 
 
-def _by_host(transfer: Transfer) -> Transfer:
-    """Returns the same transfer with the host's engine: the driver stages it in host memory."""
-    engine = Engine(node_memory(0), transfer.engine.kind)
-    return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
-
-
 def _parts(
     reported: Sequence[ReportedFigure], counted: Sequence[int], better: Better
 ) -> Iterator[TransferFigure]:
-    by_part = grouped((one.part, one.figure) for one in reported if one.part is not None)
-    for number in sorted(by_part, key=lambda part: part or 0):
-        samples = tuple(by_part[number])
-        if number is not None and number < len(counted):
-            yield TransferFigure(number, counted[number], samples, summarize(samples, better))
+    by_part = grouped((one.part, one.figure) for one in reported)
+    for number, moved in enumerate(counted):
+        if samples := tuple(by_part.get(number, ())):
+            yield TransferFigure(number, moved, samples, summarize(samples, better))

@@ -105,22 +105,18 @@ def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     measured = [one for one in shown(evidence.results) if one.cell.headline]
     for ways in ("memcpy", "bidirectional_memcpy"):
-        copies = [o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}")]
-        staged, peers = (
-            [one for one in copies if one.benchmark.endswith("_staged") == is_staged]
-            for is_staged in (True, False)
-        )
-        if not staged or not peers:
-            continue
-        over, direct = (median(one.cell.headline or 0.0 for one in o) for o in (staged, peers))
-        if direct < _SLOWER * over:
+        copies = (o for o in measured if o.benchmark.startswith(f"device_to_device_{ways}"))
+        by = grouped((one.benchmark.endswith("_staged"), one) for one in copies)
+        rates = {way: median(o.cell.headline or 0.0 for o in some) for way, some in by.items()}
+        direct, over = rates.get(False, 0.0), rates.get(True, 0.0)
+        if 0 < direct < _SLOWER * over:
             found = (
                 f"copies with peer access reach {direct / 1e9:.3g} GB/s, less than "
                 f"the {over / 1e9:.3g} GB/s of copies over the host's memory"
             )
             ports = redirecting(evidence.machine)
             why = f"ACS redirects at {and_all(ports)}: {_FORWARDED}" if ports else _FORWARDED
-            names = tuple(one.name for one in peers)
+            names = tuple(one.name for one in by[False])
             yield Finding("peers", "warn", "peer access", found, why, _LOOK, names)
             return
 

@@ -21,6 +21,7 @@ from linkgauge.engine.session import survey
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
+from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import coding
@@ -172,22 +173,18 @@ def describe(
 
 def facts_of(evidence: Evidence) -> Facts:
     machine = evidence.machine
-    host, details = machine.host, machine.known.host
+    host = machine.host
     found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
     cards = next(filter(None, found), [])  # of the first backend that reaches any
-    rows = tuple(tuple(row) for _, row in sorted(details.distances.items()))
-    return Facts(
+    rows = tuple(tuple(row) for _, row in sorted(machine.known.host.distances.items()))
+    return by_name(
+        Facts, machine.known.host, host, cpus={},
         gpus={number: _gpu(evidence, one) for number, one in enumerate(cards)},
         joins=dict(_joins(machine, [one.memory for one in cards])),
         bridges={one.address: _bridge(one) for one in machine.known.pci if one.port is not None},
         nodes={one.index: ReportedNode(len(one.cpus), one.memory_total) for one in host.nodes},
         distances=rows if len(rows) == len(host.nodes) > 1 else None,
-        cpu_model=host.cpu_model,
-        sockets=details.sockets,
-        architecture=host.architecture or None,
-        hypervisor=details.hypervisor,
-        hostname=host.hostname or None,
-    )
+    )  # fmt: skip
 
 
 def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
@@ -200,21 +197,17 @@ def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
     active = [link for link in up if not (link.remote or "").startswith("host:")]
     rate = active[0].rate if active else None
     node = device.near if function.numa_node is None else function.numa_node
-    gpu = ReportedGpu(
-        device.model,
-        device.pci,
-        node,
-        links=len(active) or None,
-        link_rate=rate and rate * coding(rate),
-        memory=device.memory_bytes,
+    link = dict[str, Any]()
+    if hop is not None:
+        # A link that is slow without load may only be idle, and counts as well.
+        speed = hop.loaded_speed or hop.link.speed if hop.is_slow else hop.speed
+        width = hop.loaded_width or hop.link.width
+        link = {"speed": speed, "max_speed": speed, "width": width, "max_width": hop.width}
+    return ReportedGpu(
+        device.model, device.pci, node, **link, links=len(active) or None,
+        link_rate=rate and rate * coding(rate), memory=device.memory_bytes,
         above=tuple(one.address for one in machine.pci_tree.above(slot)),
-    )
-    if hop is None:
-        return gpu
-    # A link that is slow without load may only be idle, and counts as well.
-    speed = hop.loaded_speed or hop.link.speed if hop.is_slow else hop.speed
-    width = hop.loaded_width or hop.link.width
-    return replace(gpu, speed=speed, max_speed=speed, width=width, max_width=hop.width)
+    )  # fmt: skip
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:

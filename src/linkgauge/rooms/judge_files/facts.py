@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.machine.dimms import Dimm
@@ -102,6 +102,10 @@ class Facts(msgspec.Struct, frozen=True):
     iommu: Literal["translating", "passthrough"] | None = None
     dimms: tuple[Dimm, ...] = ()
     vendor: str | None = None
+
+    @property
+    def cards(self) -> tuple[ReportedGpu | ReportedNic, ...]:
+        return (*self.gpus.values(), *self.nics.values())
 
 
 def vendor_of(facts: Facts) -> str:
@@ -225,14 +229,11 @@ class Log(msgspec.Struct, frozen=True):
         return bool(self.figures or self.failures)
 
 
-_Reported = TypeVar("_Reported", bound=msgspec.Struct)
-
-
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
     """Returns all texts' facts as one, and each contradiction once. The first text wins."""
     whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
-        whole = _filled(whole, facts, "", clashes)
+        whole = _value(whole, facts, "", clashes)
     equivalent = grouped(((re.sub(r"\d+$", "", what), *said), what) for what, *said in clashes)
     return whole, tuple(
         f"{what}{', '.join(name.removeprefix(what) for name in names)}: {one} in one text, "
@@ -244,23 +245,20 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
 _Clash = tuple[str, str, str]
 
 
-def _filled(one: _Reported, other: object, owner: str, clashes: dict[_Clash, None]) -> _Reported:
-    names = one.__struct_fields__
-    values = [_value(getattr(one, f), getattr(other, f), f + owner, clashes) for f in names]
-    return replace(one, **dict(zip(names, values, strict=True)))
-
-
-def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        both = {**one}
-        for key, value in other.items():
-            shown = "-".join(map(str, key)) if isinstance(key, tuple) else key
-            name = f"{what} {shown}"
-            both[key] = _value(one[key], value, name, clashes) if key in one else value
-        return both
-    if isinstance(one, ReportedCard | Bridge | ReportedNode):
-        return _filled(one, other, f" of {what}", clashes)
-    if isinstance(one, frozenset) and isinstance(other, frozenset):
+def _value(one: Any, other: Any, what: str, clashes: dict[_Clash, None]) -> Any:
+    if isinstance(one, msgspec.Struct):
+        owner = f" of {what}" if what else ""
+        ours, theirs = asdict(one), asdict(other)
+        return replace(one, **{
+            name: _value(value, theirs[name], name + owner, clashes) for name, value in ours.items()
+        })  # fmt: skip
+    if isinstance(one, Mapping):
+        shown = {key: "-".join(map(str, key)) if isinstance(key, tuple) else key for key in other}
+        return {**one, **{
+            key: _value(one.get(key, value), value, f"{what} {shown[key]}", clashes)
+            for key, value in other.items()
+        }}  # fmt: skip
+    if isinstance(one, frozenset):
         return one | other
     if one in (None, (), {}) or other in (None, (), {}) or one == other:
         return other if one in (None, (), {}) else one

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import yaml
@@ -15,6 +16,7 @@ from linkgauge.backends.sim.hardware import build, expand
 from linkgauge.model.errors import InputError
 
 from .facts import Facts, ReportedGpu, ReportedNic
+from .nics import GIGABIT
 from .products import split_product
 
 _HOSTS = re.compile(r"\s*(\d{1,4})\s*[x×*]\s*(\d.{0,80})")
@@ -26,7 +28,6 @@ _RACK, _GPUS_OF_RACK, _GPUS_OF_TRAY = "gb200-nvl72", 72, 4
 _MOST_HOSTS, _MOST_GPUS = 256, 1024
 _HOSTS_OF_LEAF, _HOSTS_OF_SPINE = 32, 4
 _SHORT = {"CX": "ConnectX-", "BF": "BlueField-"}
-_GIGABIT = 1e9 / 8
 _OVERHEAD = 0.95
 """The share of a port's rate that payload has in large packets of RDMA
 (docs/expect-formulas.md)."""
@@ -79,9 +80,8 @@ def _checked(hosts: int, gpus: int, text: str) -> int:
 def _nics(
     count: int, model: str | None, gigabits: int | None, near: Mapping[int, int]
 ) -> dict[str, ReportedNic]:
-    for short, name in _SHORT.items():
-        model = re.sub(rf"^{short}-?(?=\d)", name, model) if model else model
-    rate = None if gigabits is None else gigabits * _GIGABIT
+    model = re.sub(r"^(CX|BF)-?(?=\d)", lambda short: _SHORT[short[1]], model or "") or None
+    rate = None if gigabits is None else gigabits * GIGABIT
     speed = next(of for most, of in _SLOTS if (gigabits or 400) <= most)
     return {
         f"nic{n}": ReportedNic(
@@ -114,58 +114,66 @@ def rack_of(nics: Mapping[str, ReportedNic]) -> dict[str, Any]:
 def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
     """Turns a description of one host into that of `hosts`: each part becomes a row of parts."""
     one = build(description_of(tree))
-    cards = [dict(group) for group in tree["devices"] for _ in range(group.get("count", 1))]
-    first = {f"sim:{n}": f"sim:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.devices))}
-    first |= {
-        f"host:{n}": f"host:{n * hosts}..{(n + 1) * hosts - 1}" for n in range(len(one.nodes))
+    named = (*(nic.name for nic in one.adapters), *one.switch_names)
+    first = {name: f"{name}_0..{hosts - 1}" for name in named} | {
+        f"{space}:{n}": f"{space}:{n * hosts}..{(n + 1) * hosts - 1}"
+        for space, units in (("sim", one.devices), ("host", one.nodes))
+        for n in range(len(units))
     }
-    for name in (*(nic.name for nic in one.adapters), *one.switch_names):
-        first[name] = f"{name}_0..{hosts - 1}"
     domains = 1 + max(int((card.pci or "0").partition(":")[0], 16) for card in one.cards)
 
     def addresses(pci: str) -> list[str]:
         domain, _, place = pci.partition(":")
         return [f"{int(domain, 16) + host * domains:04x}:{place}" for host in range(hosts)]
 
-    made = {name: value for name, value in tree.items() if name != "collectives"}
-    made["routing"] = "destination"
-    nodes = [dict(g) for g in tree["host"]["nodes"] for _ in range(g.get("count", 1))]
-    about = {name: value for name, value in tree["host"].items() if name != "distances"}
-    made["host"] = about | {"nodes": [node | {"count": hosts} for node in nodes]}
-    made["host"]["sockets"] = about.get("sockets", 1) * hosts
-    made["devices"] = [
-        {name: value for name, value in card.items() if name not in ("numa_node", "uuids")}
-        | {"count": hosts, "node": True, "pci": addresses(unit.pci or "")}
-        for card, unit in zip(cards, one.devices, strict=True)
-    ]
-    about_nics = [dict(g) for g, names in _expanded(tree.get("adapters", ())) for _ in names]
-    made["adapters"] = [
-        {name: value for name, value in nic.items() if name != "numa_node"}
-        | {"name": first[unit.name], "pci": addresses(unit.pci)}
-        for nic, unit in zip(about_nics, one.adapters, strict=True)
-    ]
-    made["switches"] = [
-        dict(group) | {"name": first[name]}
-        for group, names in _expanded(tree.get("switches", ())) for name in names
-    ]  # fmt: skip
-    made["links"] = [
-        {"kind": link.kind_name, "each": first[link.a], "to": first[link.b]} for link in one.links
-    ]
+    about = tree["host"]
     rate = float(one.adapters[0].group.rate or 50e9)
-    network = _network([first[unit.name] for unit in one.adapters], hosts, rate)
-    for name, found in network.items():
-        made[name] = {**made[name], **found} if name == "link_kinds" else [*made[name], *found]
-    return made
+    kinds, switches, links = _network([first[unit.name] for unit in one.adapters], hosts, rate)
+    return {
+        **{name: value for name, value in tree.items() if name != "collectives"},
+        "routing": "destination",
+        "host": {
+            **{name: value for name, value in about.items() if name != "distances"},
+            "nodes": [node | {"count": hosts} for node in _units(about["nodes"])],
+            "sockets": about.get("sockets", 1) * hosts,
+        },
+        "devices": [
+            card | {"count": hosts, "node": True, "pci": addresses(unit.pci or "")}
+            for card, unit in zip(_units(tree["devices"]), one.devices, strict=True)
+        ],
+        "adapters": [
+            nic | {"name": first[unit.name], "pci": addresses(unit.pci)}
+            for nic, unit in zip(_units(tree["adapters"]), one.adapters, strict=True)
+        ],
+        "switches": [
+            *(
+                group | {"name": first[name]}
+                for group in tree.get("switches", ())
+                for name in expand(group["name"])
+            ),
+            *switches,
+        ],
+        "link_kinds": {**tree["link_kinds"], **kinds},
+        "links": [
+            *({"kind": o.kind_name, "each": first[o.a], "to": first[o.b]} for o in one.links),
+            *links,
+        ],
+    }
 
 
-def _expanded(groups: Any) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
-    return ((group, expand(group["name"])) for group in groups)
+def _units(groups: Any) -> Iterator[dict[str, Any]]:
+    """Yields what each unit of these groups has, without what other hosts have otherwise."""
+    for group in groups:
+        count = group.get("count") or len(expand(group.get("name", "one")))
+        own = {n: v for n, v in group.items() if n not in ("numa_node", "uuids")}
+        yield from repeat(own, count)
 
 
-def _network(rails: list[str], hosts: int, rate: float) -> dict[str, Any]:
-    leaves = -(-hosts // _HOSTS_OF_LEAF)
-    while hosts % leaves:
-        leaves += 1
+def _network(
+    rails: Sequence[str], hosts: int, rate: float
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the kinds of links, the switches and the links of the network between hosts."""
+    leaves = next(n for n in range(-(-hosts // _HOSTS_OF_LEAF), hosts + 1) if hosts % n == 0)
     count = leaves * len(rails)
     spines = max(1, min(hosts // _HOSTS_OF_SPINE, 8)) if count > 1 else 0
     efficiency = {"read": _OVERHEAD, "write": _OVERHEAD}
@@ -177,10 +185,8 @@ def _network(rails: list[str], hosts: int, rate: float) -> dict[str, Any]:
         for n, names in enumerate(rails)
     ]
     if spines:
+        named = f"spine0..{spines - 1}"
         kinds["uplink"] = {"kind": "fabric", "count": -(-hosts // leaves // spines), **about}
-        switches.append(
-            {"name": f"spine0..{spines - 1}", "kind": "network", "model": "spine switch"}
-        )
-        each = {"every": f"leaf0..{count - 1}", "to": f"spine0..{spines - 1}"}
-        links.append({"kind": "uplink", **each})
-    return {"link_kinds": kinds, "switches": switches, "links": links}
+        switches.append({"name": named, "kind": "network", "model": "spine switch"})
+        links.append({"kind": "uplink", "every": f"leaf0..{count - 1}", "to": named})
+    return kinds, switches, links

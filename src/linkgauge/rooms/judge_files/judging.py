@@ -15,6 +15,7 @@ from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.machine.tree import parse_cpu_list
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
@@ -51,8 +52,7 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
     """Builds a run. Raises InputError without figures, or if `machine` is unreadable."""
     logs = [log for text in texts for log in text.logs]
-    figures = (figure for log in logs for figure in log.figures)
-    reported = [figure for figure in figures if figure.is_measured or figure.failure]
+    reported = [one for log in logs for one in log.figures if one.is_measured or one.failure]
     failures = [failure for log in logs for failure in log.failures]
     if not reported and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
@@ -61,17 +61,16 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max((one.ranks for one in reported), default=0), len(known.all_devices)
-    assumed = list(about.assumed)
-    if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
+    assumed, hosts = list(about.assumed), about.hosts
+    if len(hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
         hosts = tuple(f"host{number}" for number in range(ranks // own))
         assumed.append(
             f"the ranks are those of {len(hosts)} hosts with {own} accelerators each, all the same"
         )
-        about = replace(about, hosts=hosts)
     if any(one.work is not None and not one.ranks for one in reported):
         assumed.append("all accelerators took part (the text lists no ranks)")
-    if len(about.hosts) > 1 and ranks > own:
-        known = across(known, backend, about.hosts, ranks)
+    if len(hosts) > 1 and ranks > own:
+        known = across(known, backend, hosts, ranks)
     results, judged, lost = results_of(reported, known, backend)
     results += tuple(results_without_figures((*failures, *lost), backend))
     if not results:
@@ -84,17 +83,16 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     return Run(
         id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
-        results=results, tool=replace(about, judged=judged, assumed=tuple(assumed)),
+        results=results,
+        tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed)),
     )  # fmt: skip
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
     logs = [log for text in texts for log in text.logs]
-    failed = next((said for log in logs for said in log.remarks), None) or next(
-        (f"{one.test}: {one.said}" for log in logs for one in log.failures), None
-    )
-    if failed is not None:
-        said = f"no figure: {failed}"
+    failures = [f"{one.test}: {one.said}" for log in logs for one in log.failures]
+    if failed := [*(said for log in logs for said in log.remarks), *failures]:
+        said = f"no figure: {failed[0]}"
     elif logs:
         tools = ", ".join(dict.fromkeys(log.tool for log in logs))
         said = f"{tools} shows no figure there that is judged here"
@@ -153,7 +151,9 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         for one in text.facts
         if one.joins or one.bridges or any(gpu.links for gpu in one.gpus.values())
     ]
-    return ToolRun(
+    return by_name(
+        ToolRun,
+        known,
         name=", ".join(dict.fromkeys(log.tool for log in logs)),
         version=next((log.version for log in logs if log.version), None),
         files=tuple(text.name for text in texts),
@@ -165,12 +165,10 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         machine=and_all([described.name, *telling]),
         assumed=tuple(dict.fromkeys(described.assumed)),
         clashes=described.clashes,
-        settings=dict(known.settings),
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,
         nearest={str(index): near for index, near in known.nearest.items()},
         warnings=(*_odd(known), *sorted(known.warnings))[:3],
-        relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.remarks),
     )
 
@@ -197,7 +195,6 @@ _USUAL = 0.9
 _LARGE = 1 << 20
 """The size in bytes below which the time to start decides; such figures vary between hosts."""
 _Key = tuple[object, ...]
-_Figure = tuple[Result, CellResult, float]
 
 
 def judged_hosts(
@@ -209,14 +206,10 @@ def judged_hosts(
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
     runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
-    outcomes = {host: outcome_of(run) for host, run in runs.items()}
-    figures = {host: dict(_figures(run)) for host, run in runs.items()}
-    every = grouped((key, one[2]) for own in figures.values() for key, one in own.items())
+    every = grouped((key, one[2]) for run in runs.values() for key, one in _figures(run).items())
     ranked = {key: sorted(some) for key, some in every.items()}
-    peers = tuple(
-        _compared(host, run, outcomes[host].word, figures[host], ranked)
-        for host, run in runs.items()
-    )
+    outcomes = {host: outcome_of(run) for host, run in runs.items()}
+    peers = tuple(_compared(run, outcomes[host].word, ranked) for host, run in runs.items())
     order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
@@ -250,33 +243,30 @@ def _hostname(text: ReadText) -> str:
 
 
 def _compared(
-    host: str, run: Run, verdict: HostVerdict, own: Mapping[_Key, _Figure],
-    ranked: Mapping[_Key, Sequence[float]],
-) -> HostFigures:  # fmt: skip
+    run: Run, verdict: HostVerdict, ranked: Mapping[_Key, Sequence[float]]
+) -> HostFigures:
     shares = dict[str, float]()
-    for key, (result, cell, figure) in own.items():
-        every = ranked[key]
-        if (count := len(every) - 1) > 0:
+    for key, (result, cell, figure) in _figures(run).items():
+        if len(every := ranked[key]) > 1:
             at = bisect_left(every, figure)
-            low, high = (every[n + (n >= at)] for n in ((count - 1) // 2, count // 2))
-            share = figure / ((low + high) / 2)
-            name = spoken(result, cell)
-            shares[name] = share if result.better == "higher" else 1 / share
+            share = figure / median([*every[:at], *every[at + 1 :]])
+            shares[spoken(result, cell)] = share if result.better == "higher" else 1 / share
     less = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(less, key=lambda name: less[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(less),
+        host=run.label, medians=dict(_medians(run)), cells=len(shares), low=len(less),
         worst=worst, share=less.get(worst), verdict=verdict,
     )  # fmt: skip
 
 
-def _figures(run: Run) -> Iterator[tuple[_Key, _Figure]]:
-    for result in run.results:
-        for cell in result.cells:
-            if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):
-                of = len(cell.transfers), str(cell.operation)
-                key = (result.benchmark, result.size, *cell.place, *of)
-                yield key, (result, cell, cell.headline)
+def _figures(run: Run) -> dict[_Key, tuple[Result, CellResult, float]]:
+    return {
+        (one.benchmark, one.size, *cell.place, len(cell.transfers), str(cell.operation)):
+            (one, cell, cell.headline)
+        for one in run.results
+        for cell in one.cells
+        if cell.headline and (cell.bytes or one.size) >= min(_LARGE, one.size)
+    }  # fmt: skip
 
 
 def _medians(run: Run) -> Iterator[tuple[str, float]]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
 from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
-from .nics import joined_nics, kind_of_nic, rate_of_nic
+from .nics import joined_nics, kind_of_nic, known, rate_of_nic
 from .pair_groups import merged_sets
 from .products import VENDORS, Product, product_of
 
@@ -63,7 +63,7 @@ class MachineLayout:
         return node | {"assumed": ["latency"]}
 
     def description(self) -> dict[str, Any]:
-        named = [card.node for _, card in self._cards() if card.node is not None]
+        named = [card.node for _, card in self._cards if card.node is not None]
         nodes = min(1 + max([*named, *self._facts.nodes, 0]), 64)
         for place in range(len(self._gpus)):
             self._to_host(place)
@@ -75,62 +75,57 @@ class MachineLayout:
             pairs = [[f"host:{a}", f"host:{b}"] for a, b in combinations(range(nodes), 2)]
             self._links.append({"kind": "socket", "pairs": pairs})
         reduces = self._product.nvls if self._product and self._has_switch else None
-        nvls = {"algorithm": "nvls", "reductions": reduces}
-        return {
-            "source": "; ".join(["texts", *dict.fromkeys(self._assumed)]),
-            "host": self._host(nodes),
-            "link_kinds": self._kinds,
-            "switches": self._switches,
-            "devices": [*map(self._device, self._gpus, self._products)],
-            **({"adapters": adapters} if adapters else {}),
-            "links": self._links,
-        } | ({"collectives": nvls} if reduces else {})
+        return known(
+            source="; ".join(["texts", *dict.fromkeys(self._assumed)]),
+            host=self._host(nodes),
+            link_kinds=self._kinds,
+            switches=self._switches,
+            devices=[*map(self._device, self._gpus, self._products)],
+            adapters=adapters or None,
+            links=self._links,
+            collectives={"algorithm": "nvls", "reductions": reduces} if reduces else None,
+        )
 
     def _host(self, nodes: int) -> dict[str, Any]:
-        known = self._facts
-        each = [known.nodes.get(index, ReportedNode()) for index in range(nodes)]
-        host: dict[str, Any] = {
-            "nodes": [self._own_host or _node(one) for one in each],
-            "cpu_model": known.cpu_model or "not known",
-            "hostname": known.hostname or "unknown",
-        }
-        if known.distances and len(known.distances) == nodes:
-            host["distances"] = [list(row) for row in known.distances]
-        named = {"hypervisor": known.hypervisor, "architecture": known.architecture}
-        return host | {name: value for name, value in named.items() if value}
+        facts = self._facts
+        each = [facts.nodes.get(index, ReportedNode()) for index in range(nodes)]
+        rows = [[*row] for row in facts.distances or ()]
+        return known(
+            nodes=[self._own_host or _node(one) for one in each],
+            cpu_model=facts.cpu_model or "not known",
+            hostname=facts.hostname or "unknown",
+            distances=rows if len(rows) == nodes else None,
+            hypervisor=facts.hypervisor or None,
+            architecture=facts.architecture or None,
+        )
 
     def _device(self, gpu: ReportedGpu, product: Product | None) -> dict[str, Any]:
-        device: dict[str, Any] = {
-            "model": gpu.model or self._unnamed,
-            "memory": str(gpu.memory or (product.memory if product else 16) * GIB),
-            "vendor_id": VENDORS[vendor_of(self._facts)].pci,
-            "stages": True,
-            "assumed": ["memory_latency"],
-        }
-        if gpu.pci and re.fullmatch(ADDRESS, gpu.pci):
-            device["pci"] = [gpu.pci]
-        if gpu.node is not None:
-            device["numa_node"] = gpu.node
-        if product is not None:
-            device["memory_rate"] = f"{product.rate} GB/s"
-            device["peer_access"] = "fabric" if product.peers == "none" else product.peers
-            if product.copies:
-                device["ce"] = {"local": f"{product.copies} GB/s"}
-            self._by_table(product, f"memory of {product.rate:g} GB/s")
-        else:
-            device["memory_rate"] = "1 TB/s"
-            device["assumed"] += ["memory_rate"] + ([] if gpu.memory else ["memory"])
-        return device
+        device = known(
+            model=gpu.model or self._unnamed,
+            memory=str(gpu.memory or (product.memory if product else 16) * GIB),
+            vendor_id=VENDORS[vendor_of(self._facts)].pci,
+            stages=True,
+            pci=[gpu.pci] if re.fullmatch(ADDRESS, gpu.pci or "") else None,
+            numa_node=gpu.node,
+        )
+        if product is None:
+            missing = ["memory_latency", "memory_rate", *([] if gpu.memory else ["memory"])]
+            return device | {"memory_rate": "1 TB/s", "assumed": missing}
+        self._by_table(product, f"memory of {product.rate:g} GB/s")
+        return device | known(
+            memory_rate=f"{product.rate} GB/s",
+            peer_access="fabric" if product.peers == "none" else product.peers,
+            ce={"local": f"{product.copies} GB/s"} if product.copies else None,
+            assumed=["memory_latency"],
+        )
 
     def _by_table(self, product: Product, what: str) -> None:
         name = self._gpus[self._products.index(product)].model
         self._assumed.append(f"{name}: {what}{ON_TABLE}")
 
     def _kind(self, name: str, **about: Any) -> str:
-        number = 2
-        own = name
-        while own in self._kinds and self._kinds[own] != about:
-            own, number = f"{name}_{number}", number + 1
+        names = chain([name], (f"{name}_{n}" for n in range(2, len(self._kinds) + 3)))
+        own = next(one for one in names if self._kinds.get(one, about) == about)
         self._kinds[own] = about
         return own
 
@@ -170,38 +165,35 @@ class MachineLayout:
             if not gpu.speed and is_older and min(best) > _EQUIVALENT * max(best):
                 refuted = True
             self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
-        speed, width = speed or gpu.speed, width or gpu.max_width
         is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
         most = None if is_best else gpu.max_speed
-        return self._slot(speed, width, most, gpu.max_width, assumed=refuted)
+        return self._slot(speed, width or gpu.max_width, most, gpu.max_width, assumed=refuted)
 
     def _slot(
         self, speed: float | None, width: int | None, most: float | None, widest: int | None,
         *, assumed: bool = False,
     ) -> str:  # fmt: skip
-        about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
-        if not speed or not width:
-            return self._kind("pcie_assumed", **about, speed=16, width=16, assumed=True)
-        about |= {"speed": speed, "width": width} | ({"assumed": True} if assumed else {})
-        about |= {"max_speed": most} if (most or 0) > speed else {}
-        about |= {"max_width": widest} if (widest or 0) > width else {}
-        return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
+        is_known = speed and width
+        own, lanes = (speed, width) if speed and width else (16, 16)
+        name = f"pcie{own:g}x{lanes}".replace(".", "_") if is_known else "pcie_assumed"
+        return self._kind(name, **known(
+            kind="pcie", efficiency=_shares(0.86, 0.86), speed=own, width=lanes,
+            assumed=assumed or not is_known or None,
+            max_speed=most if is_known and (most or 0) > own else None,
+            max_width=widest if is_known and (widest or 0) > lanes else None,
+        ))  # fmt: skip
 
     def _speed(self, place: int, gpu: ReportedGpu) -> float | None:
         """Returns a PCIe link's speed in GT/s. A reported speed below its maximum may be that of an
         idle link: it counts only if no copy with the host was faster."""
         product, width = self._products[place], gpu.width or gpu.max_width or 16
         own = product.pcie[0] if product is not None and product.pcie else None
-        if (
-            own
-            and (gpu.max_speed or own) > own
-            and self._best(place) <= _OVER * link_rate(own, width)
-        ):
-            return own  # what it says is of the way to an adapter or a bridge beside it
-        if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
-            return gpu.max_speed or gpu.speed
-        carries = link_rate(gpu.speed, width)
-        return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
+        # A maximum above the product's is that of the way to an adapter or a bridge beside it.
+        for speed in filter(None, (own, gpu.speed)):
+            is_fit = self._best(place) <= _OVER * link_rate(speed, width)
+            if is_fit and speed < (gpu.max_speed or 0):
+                return speed
+        return gpu.max_speed or gpu.speed
 
     def _best(self, place: int) -> float:
         ways = ("host_to_device_memcpy", "device_to_host_memcpy")
@@ -229,14 +221,14 @@ class MachineLayout:
             if how in _BELOW_ONE_SWITCH and place < len(self._gpus)
         ]
         for address, bridge in self._facts.bridges.items():
-            below: set[int | str] = {name for name, card in self._cards() if address in card.above}
+            below: set[int | str] = {name for name, card in self._cards if address in card.above}
             groups += [below] if bridge.is_switch and len(below) > 1 else []
-        order = [card for card, _ in self._cards()]
+        order = [card for card, _ in self._cards]
         return sorted(merged_sets(groups), key=lambda group: min(map(order.index, group)))
 
-    def _cards(self) -> Iterator[tuple[int | str, ReportedGpu | ReportedNic]]:
-        yield from enumerate(self._gpus)
-        yield from self._nics.items()
+    @property
+    def _cards(self) -> tuple[tuple[int | str, ReportedGpu | ReportedNic], ...]:
+        return (*enumerate(self._gpus), *self._nics.items())
 
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators copy over host memory, so that figures show no switch."""
@@ -247,7 +239,7 @@ class MachineLayout:
 
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
-            name, cards = f"plx{number}", [card for at, card in self._cards() if at in group]
+            name, cards = f"plx{number}", [card for at, card in self._cards if at in group]
             above = {address for card in cards for address in card.above}
             bridges = (b for at, b in self._facts.bridges.items() if at in above)
             redirects = any(one.acs and one.is_switch for one in bridges)
@@ -293,9 +285,9 @@ class MachineLayout:
 
     def _fabric(self, count: int) -> str:
         kind, each, _, reach, is_assumed = self._link
-        mark = {"assumed": True} if is_assumed else {}
         return self._kind(
-            kind, kind="fabric", rate=f"{each:g} GB/s", count=count, **mark,
+            kind, kind="fabric", rate=f"{each:g} GB/s", count=count,
+            **known(assumed=is_assumed or None),
             efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
         )  # fmt: skip
 
@@ -344,10 +336,7 @@ def _shares(read: float, write: float) -> dict[str, float]:
 
 
 def _node(reported: ReportedNode) -> dict[str, Any]:
-    missing = ["cpus"] if reported.cpus is None else []
-    missing += ["memory"] if reported.memory is None else []
-    return {
-        "cpus": 16 if reported.cpus is None else reported.cpus,
-        "memory": str(reported.memory or 256 * GIB),
-        "assumed": [*missing, "rate", "latency"],
-    }
+    missing = [name for name in ("cpus", "memory") if getattr(reported, name) is None]
+    cpus = 16 if reported.cpus is None else reported.cpus
+    memory = str(reported.memory or 256 * GIB)
+    return {"cpus": cpus, "memory": memory, "assumed": [*missing, "rate", "latency"]}

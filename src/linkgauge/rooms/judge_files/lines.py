@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from html import unescape
-from typing import Any, TypeVar
-from xml.etree.ElementTree import Element, ParseError
+from typing import TypeVar
 
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
+from linkgauge.model.grouped import grouped
 
 _T = TypeVar("_T")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
@@ -79,25 +74,22 @@ def _bare(line: str) -> str:
 
 
 def _by_label(lines: list[str]) -> dict[str, list[str]]:
-    counts = Counter(match[1] or match[2] for match in map(_LABEL.match, lines) if match)
-    written = sum(1 for line in lines if line)
+    matches = [*map(_LABEL.match, lines)]
+    labels = [match[1] or match[2] if match else "" for match in matches]
+    counts, written = Counter(filter(None, labels)), sum(1 for line in lines if line)
     usual = sum(count for count in counts.values() if count > 2)
     if not counts or usual < _LEAST_SHARE * written or len(counts) > min(_MOST_LABELS, usual // 3):
         return {"": lines}
     said, own = Counter[str](), list[tuple[str, str]]()
-    for line in lines:
-        match = _LABEL.match(line)
-        label = (match[1] or match[2]) if match else ""
+    for line, match, label in zip(lines, matches, labels, strict=True):
         text = line[match.end() :] if match else line
         if match and match[2]:  # such a label may also be glued to words within the line
             text = re.sub(rf"(?<=[\d ]){re.escape(label)}", "", text)
         said[label] += len({*text} & {*"0123456789"}) > 2
         own.append((label, text))
     most = max(counts, key=lambda label: said[label])
-    labelled: dict[str, list[str]] = {most: []}
-    for label, text in own:
-        labelled.setdefault(label or most, []).append(text)
-    return labelled
+    labelled = grouped((label or most, text) for label, text in own)
+    return {most: labelled.pop(most), **labelled}
 
 
 def words_in(line: str) -> str:
@@ -136,95 +128,6 @@ def address_of(text: str) -> str | None:
     """Returns the first PCI address in a text, as sysfs writes it."""
     match = _ADDRESS.search(text)
     return f"{match[1][-4:]}:{match[2]}:{match[3]}.{match[4] or 0}".lower() if match else None
-
-
-Grid = Mapping[tuple[int, int], float | None]
-
-
-_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node|Socket)(?=\s|$)")
-_NOTHING = ("N/A", "nan", "-nan", "-", "inf")
-
-
-def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Reads a matrix: figures by row and column (None: N/A), and the numbers of its lines."""
-    at = start
-    while at < len(lines) and at < start + 4 and not lines[at].strip():
-        at += 1
-    columns = _columns(lines[at]) if at < len(lines) else None
-    if columns is None:
-        return {}, set()
-    used, figures = {at}, dict[tuple[int, int], float | None]()
-    row: list[str] = []
-    for number in range(at + 1, len(lines)):
-        words = lines[number].split()
-        is_part = 0 < len(row) < len(columns) + 1
-        more = _columns(lines[number]) if not figures and not row else None
-        if more is not None and len(words) > 1 and more[0] == columns[-1] + 1:
-            columns += more  # the heads, wrapped
-        elif words and (is_part or words[0].isdecimal()) and all(map(_is_figure, words)):
-            row = [*row, *words] if is_part else words
-            if len(row) > len(columns) + 1 or not row[0].isdecimal():
-                break
-            if len(row) == len(columns) + 1:
-                named = zip(columns, row[1:], strict=True)
-                figures |= {(int(row[0]), c): number_of(word) for c, word in named}
-        elif words:
-            break
-        used |= {number} if words else set()
-    return figures, used if figures else set()
-
-
-def _columns(line: str) -> list[int] | None:
-    words = _CORNER.sub("", line, count=1).split()
-    if not words or not all(word.isdecimal() and len(word) < 5 for word in words):
-        return None
-    return [int(word) for word in words]
-
-
-def _is_figure(word: str) -> bool:
-    return word in _NOTHING or number_of(word) is not None
-
-
-# XML among other lines.
-
-_MOST_XML = 16 << 20
-"""The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
-
-
-def xml_in(lines: Sequence[str], tag: str) -> tuple[Element | None, Collection[int]]:
-    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
-    end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
-    if end is None:
-        return None, ()
-    text = "\n".join(lines[begin : end + 1])
-    text = text[text.index(f"<{tag}") : text.rindex(f"</{tag}>") + len(tag) + 3]
-    with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
-        if len(text) <= _MOST_XML:
-            return fromstring(text, forbid_dtd=True), range(begin, end + 1)
-    return None, ()
-
-
-# JSON among other lines.
-
-
-def documents_in(
-    lines: Sequence[str], key: str
-) -> Iterator[tuple[dict[str, Any], Collection[int]]]:
-    """Yields each JSON object with this key near its beginning, and the object's line numbers."""
-    if not any(f'"{key}"' in line for line in lines):
-        return
-    text, decoder, end = "\n".join(lines), json.JSONDecoder(), 0
-    for match in re.finditer(r"^[ \t]*{", text, re.MULTILINE):
-        begin = match.end() - 1
-        if begin < end or f'"{key}"' not in text[begin : begin + 4000]:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and key in value:
-            first, last = text.count("\n", 0, begin), text.count("\n", 0, end)
-            yield value, range(first, last + 1)
 
 
 def at(document: object, kind: type[_T], *keys: str) -> _T:

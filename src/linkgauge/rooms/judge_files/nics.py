@@ -32,15 +32,13 @@ def joined_nics(facts: Facts) -> Mapping[str, ReportedNic]:
     named = {name: nic for name, nic in facts.nics.items() if name not in at}
     if at and named and not any(nic.pci for nic in named.values()):
         if len(at) == len(named):
-            pairs = zip(named.items(), sorted(at.items()), strict=True)
-            both = {
+            at = {
                 name: replace(nic, near=one.near, node=one.node if nic.node is None else nic.node)
-                for (name, one), (_, nic) in pairs
+                for (name, one), (_, nic) in zip(named.items(), sorted(at.items()), strict=True)
             }
-            return _plain(both)
-        return _plain(at)
-    known = {nic.pci for nic in named.values()}
-    return _plain(named | {name: nic for name, nic in at.items() if name not in known})
+        named = {}
+    taken = {nic.pci for nic in named.values()}
+    return _plain(named | {name: nic for name, nic in at.items() if name not in taken})
 
 
 def _plain(nics: Mapping[str, ReportedNic]) -> dict[str, ReportedNic]:
@@ -62,11 +60,19 @@ def rate_of_nic(nic: ReportedNic, facts: Facts) -> tuple[float, bool]:
 
 
 def kind_of_nic(name: str, nic: ReportedNic, rate: float, *, is_assumed: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": name, "rate": f"{rate:.0f} B/s"}
     maker = "Mellanox " if "ConnectX" in (nic.model or "") else ""
-    made |= {"model": maker + nic.model} if nic.model else {}
-    made |= {"ports": nic.ports} if nic.ports > 1 else {}
-    made |= {"link_layer": "Ethernet"} if nic.ethernet else {}
-    made |= {"pci": [nic.pci]} if nic.pci and re.fullmatch(ADDRESS, nic.pci) else {}
-    made |= {"numa_node": nic.node} if nic.node is not None else {}
-    return made | ({"assumed": True} if is_assumed else {})
+    return known(
+        name=name,
+        rate=f"{rate:.0f} B/s",
+        model=maker + nic.model if nic.model else None,
+        ports=nic.ports if nic.ports > 1 else None,
+        link_layer="Ethernet" if nic.ethernet else None,
+        pci=[nic.pci] if re.fullmatch(ADDRESS, nic.pci or "") else None,
+        numa_node=nic.node,
+        assumed=is_assumed or None,
+    )
+
+
+def known(**about: Any) -> dict[str, Any]:
+    """Returns the part of a description that is known, so not None."""
+    return {name: value for name, value in about.items() if value is not None}

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any, Self
-from xml.etree.ElementTree import Element
+from json import JSONDecoder
+from sys import maxsize
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError
 
-from .facts import Facts, Failure, Log, ReportedFigure, ReportedGpu
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from .facts import Facts, Failure, HostFigure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
-from .lines import Grid, address_of, documents_in, grid_at, xml_in
+from .lines import address_of, number_of, scale_of
 
 MOST_FIGURES = 160_000
 """The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
 _LONGEST = 1 << 16
 """The most characters of a line that patterns are tried on; longer ones are documents."""
-
-
+_MOST_XML = 16 << 20
+"""The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
+_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node|Socket)(?=\s|$)")
+_NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
 """What stands between the names of columns, which may have a space within."""
 _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
@@ -29,19 +38,18 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(re.sub(r"\(\?P<\w+>", "(", one.pattern) for one in patterns))
 
 
-class _Figures(list[ReportedFigure]):
-    left, cut = 0, ""
+Grid = Mapping[tuple[int, int], float | None]
+"""The figures of a matrix by row and column; None is N/A."""
 
-    def append(self, one: ReportedFigure, /) -> None:
-        if len(self) < MOST_FIGURES:
-            super().append(one)
-        else:
-            self.left, self.cut = self.left + 1, self.cut or one.benchmark
 
-    def __iadd__(self, some: Iterable[ReportedFigure], /) -> Self:  # type: ignore[misc,override]
-        for one in some:
-            self.append(one)
-        return self
+def _columns(line: str) -> list[int]:
+    words = _CORNER.sub("", line, count=1).split()
+    is_heads = all(word.isdecimal() and len(word) < 5 for word in words)
+    return [*map(int, words)] if is_heads else []
+
+
+def _is_figure(word: str) -> bool:
+    return word in _NOTHING or number_of(word) is not None
 
 
 class TextScan:
@@ -50,7 +58,7 @@ class TextScan:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
         self.logs, self.reported = list[Log](), list[Facts]()
-        self.figures, self.gpus = _Figures(), dict[int, ReportedGpu]()
+        self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -117,37 +125,59 @@ class TextScan:
         return next((match[1] for match in map(pattern.match, lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the matrix at a line; without one, the line above counts as not understood."""
-        figures, lines = grid_at(self.lines, start)
-        self.used |= lines
-        if not figures:
-            self.used.discard(start - 1)
+        lines, at = self.lines, start
+        while at < min(len(lines), start + 4) and not lines[at].strip():
+            at += 1
+        columns = _columns(lines[at]) if at < len(lines) else []
+        used, figures, row = {at}, dict[tuple[int, int], float | None](), list[str]()
+        for number in range(at + 1, len(lines) if columns else 0):
+            words = lines[number].split()
+            is_part = 0 < len(row) < len(columns) + 1
+            more = _columns(lines[number]) if not figures and not row else []
+            if len(words) > 1 and more[:1] == [columns[-1] + 1]:
+                columns += more  # the heads, wrapped
+            elif words and (is_part or words[0].isdecimal()) and all(map(_is_figure, words)):
+                row = [*row, *words] if is_part else words
+                if len(row) > len(columns) + 1 or not row[0].isdecimal():
+                    break
+                if len(row) == len(columns) + 1:
+                    named = zip(columns, row[1:], strict=True)
+                    figures |= {(int(row[0]), c): number_of(word) for c, word in named}
+            elif words:
+                break
+            used |= {number} if words else set()
+        self.used |= used if figures else set()
         return figures
 
-    def fail(self, said: str, test: str = "", since: int | None = None) -> None:
-        """Notes a failure of `test`, or of all tests if it is empty. With `since`, the figures from
-        this number on fail instead, if there are any."""
+    def grid_below(self, title: int) -> Grid:
+        """Returns the matrix below a line, which counts as not understood without one."""
+        figures = self.grid(title + 1)
+        self.used -= set() if figures else {title}
+        return figures
+
+    def fail(self, said: str, test: str = "", since: int = maxsize) -> None:
+        """Notes a failure of `test`, or of all tests if it is empty. The figures from the number
+        `since` on fail instead, if there are any."""
         said = " ".join(said.split())[:MOST_WORDS]
-        own = self.figures[since:] if since is not None else []
-        if own and since is not None:
-            self.figures[since:] = [one._replace(failure=one.failure or said) for one in own]
-        else:
-            self.failures.append(Failure(test, said))
+        own = [one._replace(failure=one.failure or said) for one in self.figures[since:]]
+        self.figures[since:] = own
+        self.failures += [] if own else [Failure(test, said)]
 
     def _strike(self) -> None:
         """Marks figures of failed tests. A failed call that names no test ended the output."""
         rest = list[Failure]()
-        for failed in self.failures:
-            status = meaning_of(failed.said).status
-            strikes = status == "fail" or (status == "error" and failed.test)
-            own = [n for n, one in enumerate(self.figures) if failed.test in ("", one.benchmark)]
-            for number in own if strikes else ():
-                one = self.figures[number]
-                self.figures[number] = one._replace(failure=one.failure or failed.said)
-            if not own:
-                rest.append(failed)
-            elif not strikes and status != "skip":
-                self.remarks.append(": ".join(filter(None, failed)))
+        for test, said in self.failures:
+            status = meaning_of(said).status
+            own = [test in ("", one.benchmark) for one in self.figures]
+            if not any(own):
+                rest.append(Failure(test, said))
+            elif status == "fail" or (status == "error" and test):
+                self.figures = [
+                    one._replace(failure=one.failure or said) if is_own else one
+                    for one, is_own in zip(self.figures, own, strict=True)
+                ]
+            elif status != "skip":
+                self.remarks.append(": ".join(filter(None, (test, said))))
         self.failures = rest
 
     def _leave_out_impossible(self) -> None:
@@ -159,14 +189,30 @@ class TextScan:
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
-        for document, lines in documents_in(self.lines, key):
-            self.used.update(lines)
-            yield document
+        """Yields each object in JSON with this key near its beginning."""
+        text, decoder, end = "\n".join(self.lines), JSONDecoder(), 0
+        for match in re.finditer(r"^[ \t]*{", text, re.MULTILINE):
+            begin = match.end() - 1
+            if begin >= end and f'"{key}"' in text[begin : begin + 4000]:
+                with suppress(ValueError, RecursionError):
+                    value, end = decoder.raw_decode(text, begin)
+                    if key in value:
+                        first, last = text.count("\n", 0, begin), text.count("\n", 0, end)
+                        self.used.update(range(first, last + 1))
+                        yield value
 
     def xml(self, tag: str) -> Element | None:
-        element, lines = xml_in(self.lines, tag)
-        self.used.update(lines)
-        return element
+        lines, end = self.lines, f"</{tag}>"
+        begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
+        last = next((n for n in range(begin, len(lines)) if end in lines[n]), begin)
+        text = "\n".join(lines[begin : last + 1])
+        text = text[text.find(f"<{tag}") : text.rfind(end) + len(end)]
+        with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
+            if len(text) <= _MOST_XML:
+                element = fromstring(text, forbid_dtd=True)
+                self.used.update(range(begin, last + 1))
+                return element
+        return None
 
     def facts(self, **facts: Any) -> None:
         reported = Facts(gpus=self.gpus, **facts)
@@ -183,13 +229,15 @@ class TextScan:
     ) -> None:
         if not sure and not self.figures and not self.failures:
             return
+        left = self.figures[MOST_FIGURES:]
+        del self.figures[MOST_FIGURES:]
         self._strike()
         self._leave_out_impossible()
-        if left := self.figures.left:
+        if left:
             # The whole of its cells may be left out, and a single part is none.
-            cut = self.figures.cut
-            self.figures[:] = [o for o in self.figures if o.benchmark != cut or o.part is None]
-            self.remarks.append(f"{left} figures left out, after the first {MOST_FIGURES}")
+            cut = left[0].benchmark
+            self.figures = [one for one in self.figures if one.benchmark != cut or one.part is None]
+            self.remarks.append(f"{len(left)} figures left out, after the first {MOST_FIGURES}")
         failures = (Failure(test or tool, f"{tool} says: {said}") for test, said in self.failures)
         figures = (
             one._replace(failure=f"{tool} says: {one.failure}") if one.failure else one
@@ -204,3 +252,31 @@ class TextScan:
 
 Reader = Callable[[TextScan], None]
 """Reads the output of a tool, and notes in the scan what it says."""
+
+
+def rates(
+    tool: str,
+    name: str,
+    column: str,
+    cell: Callable[[Mapping[str, str]], HostFigure],
+    *patterns: str,
+    rate: str = "rate",
+    row: str = "all",
+    **usual: str,
+) -> Reader:
+    """Returns a reader of matching lines. `name` and `column` may hold named groups in braces. A
+    rate is in `unit` (`Mi`: 2^20 bytes/s), a size in `element` bytes times `prefix`."""
+
+    def read(seen: TextScan) -> None:
+        of, said = Counter[str](), dict[str, str]()
+        for said in seen.rows(*patterns, **{"unit": "", "prefix": "", "element": "1", **usual}):
+            figure, own = number_of(said.get(rate, "")), name.format(**said).lower()
+            size = int(int(said["size"]) * scale_of(said["prefix"])) * int(said["element"])
+            if figure is not None and size:
+                place = row, column.format(**said, number=of[own])
+                figure *= scale_of(said["unit"])
+                seen.figures.append(ReportedFigure(own, *place, figure, size, host=cell(said)))
+                of[own] += 1
+        seen.log(tool, said.get("version"))
+
+    return read

@@ -41,7 +41,7 @@ def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
         if any(figures):
             cells = [Entry(f"{f / unit.scale:.4g}" if f else "", f) for f in figures]
             rows.append([Entry(f"{result.benchmark} ({unit.shown})"), *cells])
-    rows.append([Entry("below the others"), *(_low(one) for one in shown)])
+    rows.append([Entry("below the others"), *map(_low, shown)])
     rows.append([Entry("verdict"), *(Entry(one.verdict) for one in shown)])
     left = f", the {len(shown)} that differ most" if len(shown) < len(peers) else ""
     caption = plain(f"{len(peers)} hosts{left}: the median of each benchmark", "strong")

@@ -80,16 +80,13 @@ def read_text(name: str, text: str) -> list[ReadText]:
 def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:
     found = list(_scans(lines))
     logs = [log for group in found for scan in group for log in scan.logs]
-    matched = {n: match for n, line in enumerate(lines) if (match := FAILED_PATH.match(line))}
-    known = set(matched).union(*(scan.used for group in found for scan in group))
-    paths = tuple(dict.fromkeys(Failure(match[1], match[2]) for match in matched.values()))
+    own = TextScan(lines)
+    paths = tuple(dict.fromkeys(Failure(path[1], path[2]) for _, path in own.each(FAILED_PATH)))
+    known = own.used.union(*(scan.used for group in found for scan in group))
     said = [_known_lines(tool) for tool in {log.tool for log in logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
-    missed = [
-        number
-        for number in written
-        if number not in known and not any(p.match(words_in(lines[number])) for p in said)
-    ]
+    left = [number for number in written if number not in known]
+    missed = [n for n in left if not any(one.match(words_in(lines[n])) for one in said)]
     return ReadText(
         name,
         tuple(replace(o, remarks=o.remarks + remarks) for o in _with_paths(logs, paths)),

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from ..facts import MIB, HostFigure, ReportedFigure, copied
 from ..lines import DECIMAL, index_of
-from ..rates import rates
-from ..scan import TextScan
+from ..scan import TextScan, rates
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..facts import ReportedFigure, ReportedGpu, copied
-from ..lines import DECIMAL, Grid, grid_at, scale_of
-from ..scan import TextScan
+from ..lines import DECIMAL, scale_of
+from ..scan import Grid, TextScan
 
 # p2pBandwidthLatencyTest.
 
@@ -40,13 +40,10 @@ def _read_peers(seen: TextScan) -> None:
             ways |= {"peer access"} if own["access"] == "CAN" else set()
         elif "ways" in own:
             is_read = True
-            seen.figures += _peers(own, seen.grid(number + 1), refused, kind)
+            seen.figures += _peers(own, seen.grid_below(number), refused, kind)
         else:
-            starts = [number + 1, number + 2]
-            for at in starts:  # the devices' and the host's
-                used = grid_at(seen.lines, at)[1]
-                seen.used |= used
-                starts += [max(used) + 1] if used else []
+            while seen.grid(1 + max(seen.used)):  # the devices' and the host's
+                pass
     if is_read or seen.gpus:
         for _ in seen.marks(*_FAILED):
             pass

@@ -14,6 +14,10 @@ _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"(?P<test>(?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
 _RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
 _RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
+_LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
+_HEAD = re.compile(rf'\s*"description": "{_TEST}"')
+_SPEED = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
+_ERROR = re.compile(r'\s*"error": "(.{1,200}?)"')
 _DEVICE = re.compile(rf".*?{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
@@ -23,34 +27,18 @@ _HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAG
 
 
 def _read(seen: TextScan) -> None:
-    test, rates, error = "", dict[str, float](), ""
     device = int(seen.first(_DEVICE, "0"))
-
-    def end_test() -> None:
-        first = len(seen.figures)
-        seen.figures += _figures(test, rates, device)
-        if error:
-            seen.fail(error, test or _TOOL, first)
-
-    for _, own, _ in seen.marks(
-        rf"\s*{_TEST}:(?P<line>\s+{_RATE} Gbps .{{1,100}}), for {_RATE} seconds\.",
-        rf'\s*"description": "{_TEST}"',
-        rf'\s*"(?P<side>host|tile)_transfer_speed_gbps": "(?P<rate>{_RATE})"',
-        r'\s*"error": "(?P<error>.{1,200}?)"',
-    ):
-        if "line" in own:
-            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(own["line"])}
-            seen.figures += _figures(own["test"], of, device)
-        elif "test" in own:
-            end_test()
-            test, rates, error = own["test"], {}, ""
-        elif "error" in own:
-            error = own["error"]
-        else:
-            rates[own["side"]] = float(own["rate"])
-    end_test()
-    if seen.figures or test:
-        seen.log(_TOOL, vendor="graphcore")
+    for _, line in seen.each(_LINE, _HEAD, _SPEED, _ERROR):
+        if line.re is _LINE:
+            rates = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(line[0])}
+            seen.figures += _figures(line["test"], rates, device)
+    for start, head, end in seen.sections(_HEAD):
+        first, fields = len(seen.figures), seen.lines[start:end]
+        rates = {one[1]: float(one[2]) for one in map(_SPEED.match, fields) if one}
+        seen.figures += _figures(head["test"], rates, device)
+        for error in filter(None, map(_ERROR.match, fields)):
+            seen.fail(error[1], head["test"], first)
+    seen.log(_TOOL, vendor="graphcore")
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ReportedFigure]:

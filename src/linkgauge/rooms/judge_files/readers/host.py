@@ -13,27 +13,24 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..facts import HostFigure, ReportedFigure, ReportedNode
-from ..lines import DECIMAL, Grid, index_of, scale_of
-from ..rates import rates
-from ..scan import TextScan
+from ..lines import DECIMAL, index_of, scale_of
+from ..scan import Grid, TextScan, rates
 
-_FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
+_FIELD = re.compile(
+    r"\s*((?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
+    r"|L[1-4]|Vulnerability|Caches|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA)"
+    r"[A-Za-z0-9 ()/-]{0,40}):\s+(\S.{0,200})"
+)
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
 _SAID_VIRTUAL = re.compile(r"\b(?:KVM|QEMU|Proxmox|ESXi|vSphere|[Vv]irtual [Mm]achines?|VMs)\b")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
-_LSCPU_MORE = re.compile(
-    r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
-    r"|L[1-4]|Vulnerability|Caches|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
-)
 
 
 def _lscpu(seen: TextScan) -> None:
     fields = dict[str, str]()
-    for number, field in seen.each(_FIELD):
+    for _, field in seen.each(_FIELD):
         fields.setdefault(field[1], field[2].strip())
-        if not _LSCPU_MORE.match(field[1]):
-            seen.used.discard(number)
     if sum(name in fields for name in _LSCPU) < 3:
         return
     nodes = {
@@ -46,7 +43,6 @@ def _lscpu(seen: TextScan) -> None:
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
         sockets=index_of(fields.get("Socket(s)", "")) or None,
-        hypervisor=fields.get("Hypervisor vendor"),
     )
 
 

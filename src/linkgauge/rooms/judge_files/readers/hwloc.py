@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
@@ -23,13 +23,6 @@ _USUAL = 16
 """The lanes of the slots of accelerators and of their adapters."""
 
 
-class _Card(NamedTuple):
-    kind: str
-    ids: str
-    rdma: str | None
-    about: dict[str, Any]
-
-
 # The XML.
 
 
@@ -39,26 +32,25 @@ def _lstopo(seen: TextScan) -> None:
 
 
 def _note(seen: TextScan, root: Element) -> None:
-    nodes, cards = {}, list(_below(root))
+    nodes, gpus, nics, ports = dict[int, ReportedNode](), list[ReportedGpu](), {}, set[str]()
     for one in root.iter("object"):
         index = index_of(one.get("os_index", ""))
         if one.get("type") == "NUMANode" and index is not None:
             memory = one.get("local_memory", "")
-            cpus = count_of_mask(one.get("cpuset", ""))
             is_size = memory.isdecimal() and len(memory) < 16
+            cpus = count_of_mask(one.get("cpuset", ""))
             nodes[index] = ReportedNode(cpus, int(memory) if is_size else None)
+    for one, at in _below(root):
+        match = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", one.get("pci_type", ""))
+        kind, vendor, device = match.groups() if match else ("", "", "")
+        inside = (own for own in one.findall("object") if own.get("osdev_type") == "3")
+        if kind[:2] in _GPUS and vendor not in _VGA_OF_BOARDS:
+            gpus.append(ReportedGpu(_model(one, device), **at))
+        for name in [own.get("name") for own in inside][:1] if kind in _RDMA_CLASSES else ():
+            nics[name] = ReportedNic(_model(one, device), **at, ethernet=kind == "0200")
+        ports |= {*at["above"]}
     infos = {one.get("name"): one.get("value") for one in root.iter("info")}
-    gpus = [
-        one.about for one in sorted(cards, key=lambda card: str(card.about["pci"]))
-        if one.kind[:2] in _GPUS and one.ids[:4] not in _VGA_OF_BOARDS
-    ]  # fmt: skip
-    seen.gpus |= {index: ReportedGpu(**about) for index, about in enumerate(gpus)}
-    nics = {
-        one.rdma: ReportedNic(**one.about, ethernet=one.kind == "0200")
-        for one in cards
-        if one.rdma is not None and one.kind in _RDMA_CLASSES
-    }
-    ports = {port for one in cards for port in one.about["above"]}
+    seen.gpus |= dict(enumerate(sorted(gpus, key=lambda gpu: gpu.pci or "")))
     seen.facts(
         nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture"),
         nics=nics, adapters=len(nics) or None,
@@ -68,7 +60,7 @@ def _note(seen: TextScan, root: Element) -> None:
 
 def _below(
     here: Element, above: tuple[str, ...] = (), node: int | None = None, depth: int = 0
-) -> Iterator[_Card]:
+) -> Iterator[tuple[Element, dict[str, Any]]]:
     own = [one for one in here.findall("object") if one.get("type") == "NUMANode"]
     if here.get("type") == "NUMANode":
         own = [here]
@@ -78,24 +70,21 @@ def _below(
         named, inside = one.get("pci_busid", ""), above
         address = address_of(named) or (named if named.startswith("bridge ") else None)
         if one.get("type") == "PCIDev" and address is not None:
-            yield _card(one, {"pci": address, "node": node, "above": above})
+            rate = (number_of(one.get("pci_link_speed", "")) or 0.0) * 1e9
+            speeds = (s for s in SPEEDS if abs(link_rate(s, _USUAL) - rate) < 0.01 * rate)
+            link = {"max_speed": next(speeds, None), "width": _USUAL}
+            link = link if link["max_speed"] else {}
+            yield one, {"pci": address, "node": node, "above": above, **link}
         elif one.get("type") == "Bridge" and address is not None:
             inside = (address, *above)
         yield from _below(one, inside, node, depth + 1)
 
 
-def _card(one: Element, at: dict[str, Any]) -> _Card:
-    match = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}:[0-9a-f]{4})\]", one.get("pci_type", ""))
-    kind, ids = match.groups() if match else ("", "")
+def _model(one: Element, device: str) -> str | None:
     infos = {info.get("name"): info.get("value") for info in one.findall("info")}
-    named = (inner.get("name") for inner in one.findall("object") if inner.get("osdev_type") == "3")
     model = infos.get("PCIDevice")
     bracket = re.search(r"\[(.{2,60})\]$", model or "")
-    rate = (number_of(one.get("pci_link_speed", "")) or 0.0) * 1e9
-    speed = next((s for s in SPEEDS if abs(link_rate(s, _USUAL) - rate) < 0.01 * rate), None)
-    model = model_of(ids[5:9]) or (bracket[1] if bracket else model)
-    link = {"max_speed": speed, "width": None if speed is None else _USUAL}
-    return _Card(kind, ids, next(named, None), {"model": model, **at, **link})
+    return model_of(device) or (bracket[1] if bracket else model)
 
 
 # The text on a console.

@@ -125,7 +125,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(seen: TextScan) -> None:
-    gpus, nics, is_switch = dict[str, ReportedGpu](), dict[str, ReportedNic](), set[str]()
+    gpus, nics = dict[str, ReportedGpu](), dict[str, ReportedNic]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
     for number, match in seen.each(_ROOT, _BRANCH):
@@ -142,13 +142,12 @@ def _tree(seen: TextScan) -> None:
         text = line[end:].strip()
         above = tuple(address for _, address, _ in reversed(stack))
         if last and _is_gpu_name(text):
-            is_switch |= set(above[:-1])
             gpus[last] = ReportedGpu(model=_model(text), pci=last, above=above)
         elif last and _RDMA.search(text) and not _VIRTUAL.search(text):
-            is_switch |= set(above[:-1])
             nics[last] = ReportedNic(model=_model(text), pci=last, above=above)
     seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
-    seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch}, nics=nics)
+    switches = sorted({at for one in (*gpus.values(), *nics.values()) for at in one.above[:-1]})
+    seen.facts(bridges=dict.fromkeys(switches, Bridge(is_switch=True)), nics=nics)
 
 
 def _is_gpu_name(text: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ _COMMAND = re.compile(
     r"\s*(?:[$#]+ |export |-x |mpirun |srun |\S{1,60}[$#] |[NR]CCL_\w+=\S+ (?!<)|.{0,2000}_perf\b)"
 )
 _GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
-_VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
+_VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(?:/(GDRDMA))?")
 _OTHERWISE = {
     "via direct shared memory": "SHM",
     "Using network Socket": "NET/Socket",
@@ -84,15 +84,12 @@ class Call(NamedTuple):
 
 
 def _read_tables(seen: TextScan) -> None:
-    lines, ranks, debug = seen.lines, dict[int, re.Match[str]](), list[re.Match[str]]()
-    heads = [number for number, _ in seen.each(_HEAD)]
+    lines, heads = seen.lines, [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _calls(line, None)][:1]
-    for number, match in seen.each(_DEBUG, _RANK):
-        if match.re is _DEBUG:
-            debug.append(match)
-        else:
-            ranks[number] = match
+    found = [*seen.each(_DEBUG, _RANK)]
+    debug = [match for _, match in found if match.re is _DEBUG]
+    ranks = {number: match for number, match in found if match.re is _RANK}
     if not heads and not ranks and not debug:
         return
     facts = _facts(seen, ranks.values(), [match.string for match in debug])
@@ -110,30 +107,24 @@ def _read_tables(seen: TextScan) -> None:
     seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
 
 
-def _facts(seen: TextScan, ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> dict[str, Any]:
-    first = None
+def _facts(
+    seen: TextScan, ranks: Collection[re.Match[str]], debug: Sequence[str]
+) -> dict[str, Any]:
+    first, text = next((match[1] for match in ranks), None), "\n".join(debug)
     for match in ranks:
-        first = first or match[1]
         if match[1] == first:
             seen.gpus.setdefault(int(match[2]), ReportedGpu(match[4].strip(), _address(match[3])))
-    settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
-    bound = dict[int, str]()
-    for line in debug:
-        if own := _BOUND.search(line):
-            bound[int(own[1])] = own[2]
-        if said := _SET.search(line):
-            settings[said[1]] = said[2].rstrip(".")
-        if via := _VIA.search(line):
-            ways |= {via[1], "GDRDMA"} if via[2] else {via[1]}
-        ways |= {way for text, way in _OTHERWISE.items() if text in line}
-        adapters |= {*_ADAPTER.findall(line)} if "NET/IB : Using" in line else set()
-        warnings |= {*_WARNS.findall(line)}
+    ways = {way for found in _VIA.findall(text) for way in found if way}
+    ways |= {way for words, way in _OTHERWISE.items() if words in text}
+    used = {one for line in debug if "NET/IB : Using" in line for one in _ADAPTER.findall(line)}
+    settings = {name: value.rstrip(".") for name, value in _SET.findall(text)}
     for line in seen.lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
         if "CCL_" in line and _COMMAND.match(line):
             settings |= dict(_GIVEN.findall(line))
     return {
         "settings": settings, "ways": frozenset(ways), "hostname": first,
-        "bound": bound, "used_adapters": len(adapters) or None, "warnings": frozenset(warnings),
+        "bound": {int(gpu): cpus for gpu, cpus in _BOUND.findall(text)},
+        "used_adapters": len(used) or None, "warnings": frozenset(_WARNS.findall(text)),
     }  # fmt: skip
 
 
@@ -152,13 +143,14 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
         rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], columns))}
-        odd = [n for n, calls in rows.items() if not all(call.agrees for call in calls)]
+        right = {n: calls for n, calls in rows.items() if all(call.agrees for call in calls)}
+        odd = [calls for n, calls in rows.items() if n not in right]
         if odd:
             seen.remarks.append(
                 f"{count_of(len(odd), 'line')} left out, whose time and algbw do not give its "
-                f"size: {rows[odd[0]][0].size}"
+                f"size: {odd[0][0].size}"
             )
-        rows = {n: calls for n, calls in rows.items() if n not in odd}
+        rows = right
         if columns is None and rows:
             seen.remarks.append("a table without its head is read in the usual form")
         seen.used.update(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from ..facts import Bridge, ReportedGpu, ReportedNic, ReportedNode
@@ -33,12 +34,16 @@ def _topology(seen: TextScan) -> None:
             bridges |= {address: Bridge(is_switch=True) for address in above}
             kind = (pci.get("class") or "")[:6]
             if kind in _ADAPTERS or pci.find("nic/net") is not None:
-                nics |= _nic(pci, node, above)
+                nics |= _nic(pci, _card(pci, node, above))
             cards = [_BARE] if bare and kind in _GPUS else pci.findall("gpu")
             for gpu in cards:
                 index = len(seen.gpus) if bare else index_of(gpu.get("dev", ""))
                 if index is not None:
-                    seen.gpus[index] = _gpu(gpu, pci, node, above)
+                    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
+                    seen.gpus[index] = ReportedGpu(
+                        model_of(pci.get("device") or ""), **_card(pci, node, above),
+                        link_rate=rate and rate * 1e9,
+                    )  # fmt: skip
                     links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
     seen.facts(
         joins=_joins(seen.gpus, links), bridges=bridges, adapters=len(nics) or None, nics=nics,
@@ -77,35 +82,20 @@ def _way(one: ReportedGpu, other: ReportedGpu) -> str:
     return "NODE" if one.node == other.node else "SYS"
 
 
-def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ReportedGpu:
-    speed, width = _link(pci)
-    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
-    return ReportedGpu(
-        model=model_of(pci.get("device") or ""),
-        pci=address_of(pci.get("busid", "")),
-        node=node, max_speed=speed, width=width, above=above,
-        link_rate=rate * 1e9 if rate else None,
-    )  # fmt: skip
+def _card(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, Any]:
+    speed, address = _SPEED.match(pci.get("link_speed", "")), address_of(pci.get("busid", ""))
+    width = index_of(pci.get("link_width", "")) or None
+    most = float(speed[1]) if speed else None
+    return {"pci": address, "node": node, "max_speed": most, "width": width, "above": above}
 
 
-def _nic(pci: Element, node: int | None, above: tuple[str, ...]) -> dict[str, ReportedNic]:
+def _nic(pci: Element, card: dict[str, Any]) -> dict[str, ReportedNic]:
     nets = pci.findall("nic/net")
-    speed, width = _link(pci)
-    address = address_of(pci.get("busid", ""))
-    name = next((net.get("name") for net in nets if net.get("name")), None) or address
-    rates = [index_of(net.get("speed", "")) or 0 for net in nets]
-    nic = ReportedNic(
-        pci=address, node=node, max_speed=speed, width=width, above=above,
-        ports=min(max(len(nets), 1), 8), rate=max(rates, default=0) * 1e6 / 8 or None,
-        ethernet=(pci.get("class") or "").startswith("0x0200"),
-    )  # fmt: skip
+    name = next((net.get("name") for net in nets if net.get("name")), None) or card["pci"]
+    rate = max((index_of(net.get("speed", "")) or 0 for net in nets), default=0) * 1e6 / 8
+    is_ethernet, ports = (pci.get("class") or "").startswith("0x0200"), min(max(len(nets), 1), 8)
+    nic = ReportedNic(**card, ports=ports, rate=rate or None, ethernet=is_ethernet)
     return {name: nic} if name else {}
-
-
-def _link(pci: Element) -> tuple[float | None, int | None]:
-    speed = _SPEED.match(pci.get("link_speed", ""))
-    width = index_of(pci.get("link_width", ""))
-    return (float(speed[1]) if speed else None, width or None)
 
 
 def _target(link: Element) -> tuple[str, int]:

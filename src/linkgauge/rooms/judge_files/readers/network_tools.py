@@ -10,8 +10,7 @@ from linkgauge.model.units import LATENCY
 
 from ..facts import HostFigure, ReportedFigure
 from ..lines import DECIMAL, at, number_at, number_of, scale_of
-from ..rates import rates
-from ..scan import TextScan
+from ..scan import TextScan, rates
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
@@ -41,12 +40,11 @@ _PERF_SET = {"qps": "qps", "mtu": "Mtu", "device": "CUDA device"}
 
 
 def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit: str) -> None:
-    if 0 < size < 1 << 40 and time:
-        name = re.sub("(?:bi)?bw$", "lat", _name(test))
-        seen.figures.append(_figure(name, int(size), time * 1e-6))
-    elif 0 < size < 1 << 40 and rate:
-        scale = _PERF_UNITS.get(unit, 2.0**20)
-        seen.figures.append(_figure(_name(test), int(size), rate * scale))
+    name, figure = _name(test), rate * _PERF_UNITS.get(unit, 2.0**20)
+    if time:
+        name, figure = re.sub("(?:bi)?bw$", "lat", name), time * 1e-6
+    if 0 < size < 1 << 40 and figure:
+        seen.figures.append(_figure(name, int(size), figure))
 
 
 def _perftest(seen: TextScan) -> None:

@@ -15,8 +15,8 @@ from linkgauge.model.units import unit_of
 
 from ..facts import MIB, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
-from ..lines import Grid, address_of, at, index_of, number_of
-from ..scan import TextScan
+from ..lines import address_of, at, index_of, number_of
+from ..scan import Grid, TextScan
 
 SIZE = 512 * MIB
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
@@ -41,9 +41,9 @@ def _read_text(seen: TextScan) -> None:
         size = int(own["buffer"]) * MIB if "buffer" in own else size
         if "running" in own:
             name, waiting = own["running"], []
-        elif "head" in own and (grid := seen.grid(number + 1)):
+        elif "head" in own:
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
-            waiting.append((grid, int(part[1]) - 1 if part else None))
+            waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None))
         elif "device" in own:
             seen.gpus.setdefault(int(own["device"]), gpu_of(own["card"]))
         elif not own.keys().isdisjoint(("waived", "all", "error")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, pairwise, takewhile
 
 from msgspec.structs import replace
 
@@ -41,26 +41,20 @@ _SCREEN = (
 
 
 def _tables(seen: TextScan) -> Iterator[tuple[int, list[str], dict[int, list[str]]]]:
-    start, heads, rows = 0, list[str](), dict[int, list[str]]()
-    for number, line in enumerate(seen.lines):
-        words = words_of(line) if len(line) < _MOST_LENGTH else []
-        if words[:1] == ["GPU0"] and "X" not in words:
-            if rows:
-                yield start, heads, rows
-            heads = words[: words.index("CPU")] if "CPU" in words else words
-            start, rows = number, {}
-        elif words[1:] and words[0] in heads:
-            rows[number] = words
-        elif _LEGEND.match(line):
-            seen.used.add(number)
-    if rows:
-        yield start, heads, rows
+    for _ in seen.each(_LEGEND):
+        pass
+    words = [words_of(line) if len(line) < _MOST_LENGTH else [] for line in seen.lines]
+    starts = [n for n, own in enumerate(words) if own[:1] == ["GPU0"] and "X" not in own]
+    for start, end in pairwise([*starts, len(words)]):
+        heads = [*takewhile(lambda word: word != "CPU", words[start])]
+        below = ((number, words[number]) for number in range(start + 1, end))
+        if rows := {number: own for number, own in below if own[1:] and own[0] in heads}:
+            yield start, heads, rows
 
 
 def _topology(seen: TextScan) -> None:
-    tables = [*_tables(seen)]
     names = {match[1]: match[2] for line in seen.lines if (match := _NAMED.match(line))}
-    for start, heads, rows in tables:
+    for start, heads, rows in _tables(seen):
         count = len(heads) + 1
         links = {n: row for n, row in rows.items() if all(map(_JOIN.fullmatch, row[1:count]))}
         if links:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from msgspec.structs import replace
 
 from ..facts import MIB, ReportedFigure, ReportedGpu, copied
-from ..lines import DECIMAL, Grid, number_of, words_of
-from ..scan import TextScan
+from ..lines import DECIMAL, number_of, words_of
+from ..scan import Grid, TextScan
 
 # rocm-bandwidth-test.
 
@@ -34,7 +34,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
     ):  # fmt: skip
         version = said["version"]
         if "ways" in own:
-            grids.append((seen.grid(number + 1), own["ways"] != "Uni"))
+            grids.append((seen.grid_below(number), own["ways"] != "Uni"))
         elif "index" in own:
             index, names[int(own["index"])] = int(own["index"]), own["name"].strip()
             bus, slot, function = (int(own.get(k, "0"), 16) for k in ("bus", "slot", "function"))
@@ -46,7 +46,6 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}
         elif "other" in own:
             seen.grid(number + 1)
-            seen.used.add(number)
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
@@ -110,90 +109,61 @@ def _rocm_smi(seen: TextScan) -> None:
 
 # TransferBench.
 
-_BENCH_VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
-_BENCH_TITLE = re.compile(
-    r"\s*(Unidirectional|Bidirectional) copy peak bandwidth GB/s \[.{1,40}\]"
-    r" \(GPU-Executor: (\w{1,8})\)"
-)
-_BENCH_SIZE = re.compile(r"(?:Bytes Per Direction (\d{1,13})|\[(\d{1,13}) bytes per Transfer\])")
-_BENCH_ALL = re.compile(r"\s*GPU-(GFX|DMA) All-To-All benchmark")
-_BENCH_ONE = re.compile(
-    rf"\s*Transfer\s+\d+\s.*?({DECIMAL}) GB/s"
-    r".*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
-    r"([A-Z])(\d{1,3})(?:[.:]\S{1,12})?\s*->\s*([A-Z])(\d{1,3})\s*$"
-)
-_RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
-_TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
-_IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
-_COPIES = "[1 Read(s) 1 Write(s)]"
-_BENCH_ERROR = re.compile(r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(.{1,200})")
 _KIND = {"GFX": "sm", "DMA": "ce"}
+_BORDER = r"[\s│|]*"
 
 
 def _transferbench(seen: TextScan) -> None:
-    lines, size = seen.lines, 256 * MIB
-    for number, line in enumerate(lines):
-        if match := _BENCH_SIZE.search(line):
-            size = int(match[1] or match[2])
-            seen.used.add(number)
-        if title := _BENCH_TITLE.match(line):
-            kind, both = _KIND.get(title[2], "sm"), title[1] == "Bidirectional"
-            seen.used.add(number)
-            seen.figures += _matrix(seen, number + 1, kind, size, both)
-        elif title := _BENCH_ALL.match(line):
-            said = " ".join(lines[max(number - 30, 0) : number + 4])
-            way = "read" if "Using DST as executor" in said else "write"
-            name = f"all_to_all_{way}_{_KIND[title[1]]}" if _COPIES in said else ""
-            size = next((int(m[2]) for m in _BENCH_SIZE.finditer(said) if m[2]), size)
-            seen.used.add(number)
-            seen.figures += _all_to_all(seen, number + 1, name, size)
-        elif match := _BENCH_ONE.match(line.replace("│", " ").replace("|", " ")):
-            seen.figures += _single(match)
-            seen.used.add(number)
-        elif match := _BENCH_ERROR.match(line):
-            seen.fail(match[1])
-            seen.used.add(number)
-    seen.log("TransferBench", seen.first(_BENCH_VERSION), sure=True, vendor="amd")
-
-
-def _matrix(
-    seen: TextScan, start: int, kind: str, size: int, both: bool
-) -> Iterator[ReportedFigure]:
-    """Yields TransferBench's p2p figures: rows with `->` or, if `both`, the sums with `<->`."""
-    names = list[str]()
-    for number, line in enumerate(seen.lines[start : start + 400], start):
-        if "\\DST" in line:
-            names = re.findall(r"[CG]PU \d{1,3}", line)
-        elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
-            rates = (
-                map(number_of, match[3].split()) if match[2] == ("<->" if both else "->") else ()
-            )
-            for column, rate in zip(names, rates, strict=False):
-                source, to = (int(o[4:]) if o[0] == "G" else None for o in (match[1], column))
-                is_far = to is None and (both or int(column[4:]) > 0)
-                is_odd = source == to and (both or kind != "ce")
-                if rate is not None and source is not None and not is_far and not is_odd:
-                    yield copied(source, to, rate, size, kind, both=both)
-        elif line.strip() and not re.match(r"\s*(?:[CG]PU->|Averages)", line):
-            break
-        seen.used.add(number)
-
-
-def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ReportedFigure]:
-    """Yields the total by the CPU's clock and each pair's rate, or nothing if one is missing."""
-    rates, total, count = list[float](), 0.0, 0
-    for number, line in enumerate(seen.lines[start : start + 199], start):
-        words = words_of(line)
-        if words[:1] == ["GPU"]:
+    """Reads the presets p2p and a2a, and single transfers. In p2p, sums are in rows with `<->`."""
+    said, rates, count = dict[str, str](), list[float](), 0
+    for _, own, said in seen.marks(
+        r"\s*TransferBench v(?P<version>\S{1,20})",
+        r"\s*(?P<ways>Uni|Bi)directional copy peak bandwidth GB/s \[.{1,40}\]"
+        r" \(GPU-Executor: (?P<kind>\w{1,8})\)",
+        r"(?P<title>\s*)GPU-(?P<kind>GFX|DMA) All-To-All benchmark",
+        r".*?(?:Bytes Per Direction |\[)(?P<size>\d{1,13})(?: bytes per Transfer\]"
+        r"(?P<copies>(?:.*\[1 Read\(s\) 1 Write\(s\)\])?)|\s*$)",
+        r".*Using (?P<by>SRC|DST) as executor",
+        r".*\\DST(?P<names>.*)|.*RTotal|Average\s+bandwidth",
+        r"\s*(?P<row>[CG]PU \d{1,3})\s+(?P<way>->|<-|<->)\s(?P<cells>.*)",
+        rf"{_BORDER}GPU \d{{1,3}}\s(?P<pairs>(?:{_BORDER}(?:N/A|[\d.]+)\b){{3,}}){_BORDER}$",
+        r"\s*Aggregate bandwidth \(CPU Timed\): +(?P<total>\d{1,9}\.\d{1,9}) GB/s",
+        rf"{_BORDER}Transfer\s+\d+\s.*?(?P<rate>{DECIMAL}) GB/s.*?(?P<moved>\d{{1,14}}) bytes.*?\s"
+        r"(?P<from>[A-Z]\d{1,3})\s*->\s*(?P<executor>[A-Z]\d{1,3})(?:[.:]\S{1,12})?\s*->\s*"
+        rf"(?P<to>[A-Z]\d{{1,3}}){_BORDER}$",
+        r"\s*\[(?:ERROR|ERR_\w{1,40})\]\s+(?P<failed>.{1,200})",
+        ways="", kind="GFX", size=str(256 * MIB), copies="", by="SRC", names="",
+    ):  # fmt: skip
+        size, kind = int(said["size"]), _KIND.get(said["kind"], "sm")
+        if "title" in own:
+            rates, count = [], 0
+        elif "pairs" in own:
+            rates += filter(None, map(number_of, words_of(own["pairs"])[:-2]))
             count += 1
-            rates += [rate for word in words[2:-2] if (rate := number_of(word))]
-        elif match := _TIMED.match(line):
-            total = float(match[1])
-        elif not _IN_GRID.match(_RULES.sub("", line).strip()):
-            break
-        seen.used.add(number)
-    if not name or not total or len(rates) != count * (count - 1):
-        return
+        elif "total" in own and said["copies"] and len(rates) == count * (count - 1):
+            name = f"all_to_all_{'read' if said['by'] == 'DST' else 'write'}_{kind}"
+            seen.figures += _all_to_all(name, float(own["total"]), size, rates, count)
+        elif "cells" in own and own["way"] == {"Uni": "->", "Bi": "<->"}.get(said["ways"]):
+            seen.figures += _matrix(said, size, kind, said["ways"] == "Bi")
+        elif "executor" in own:
+            seen.figures += _single(own)
+    seen.log("TransferBench", said.get("version"), sure=True, vendor="amd")
+
+
+def _matrix(said: Mapping[str, str], size: int, kind: str, both: bool) -> Iterator[ReportedFigure]:
+    names = re.findall(r"[CG]PU \d{1,3}", said["names"])
+    for column, rate in zip(names, map(number_of, said["cells"].split()), strict=False):
+        source, to = (int(o[4:]) if o[0] == "G" else None for o in (said["row"], column))
+        is_far = to is None and (both or int(column[4:]) > 0)
+        is_odd = source == to and (both or kind != "ce")
+        if rate is not None and source is not None and not is_far and not is_odd:
+            yield copied(source, to, rate, size, kind, both=both)
+
+
+def _all_to_all(
+    name: str, total: float, size: int, rates: Sequence[float], count: int
+) -> Iterator[ReportedFigure]:
+    """Yields the total by the CPU's clock and each pair's rate."""
     whole = ReportedFigure(name, "0", "0", total * 1e9, size, ranks=count)
     yield whole
     for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
@@ -203,13 +173,13 @@ def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[Re
         yield whole._replace(figure=rate * 1e9, part=part)
 
 
-def _single(match: re.Match[str]) -> Iterator[ReportedFigure]:
-    kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
-    source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
-    is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
-    if kind and is_known and source != destination and (size := int(match[2])):
-        reads = destination == owner
-        yield copied(source, destination, float(match[1]), size, kind, reads=reads)
+def _single(said: Mapping[str, str]) -> Iterator[ReportedFigure]:
+    source, by, to = (said[name] for name in ("from", "executor", "to"))
+    kind, owner = {"G": "sm", "D": "ce"}.get(by[0]), int(by[1:])
+    begin, end = (int(one[1:]) if one[0] == "G" else None for one in (source, to))
+    is_known = {source[0], to[0]} <= {*"CBNG"} and owner in (begin, end)
+    if kind and is_known and begin != end and (size := int(said["moved"])):
+        yield copied(begin, end, float(said["rate"]), size, kind, reads=end == owner)
 
 
 # RVS.
