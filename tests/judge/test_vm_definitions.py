@@ -71,6 +71,15 @@ def test_what_is_read_of_them():
     assert other.cell_of(other.devices[0]) == 0
 
 
+@pytest.mark.parametrize(
+    ("smp", "vcpus", "cores"),
+    [("4", 4, 4), ("cores=4", 4, 4), ("cores=4,threads=2", 8, 4), ("8,sockets=2", 8, 4)],
+)
+def test_qemu_counts_vcpus_by_the_topology_if_none_are_given(smp, vcpus, cores):
+    domain = qemu.parse(f"qemu-system-x86_64 -smp {smp} -m 4G")
+    assert (domain.vcpus, domain.topology.cores) == (vcpus, cores)
+
+
 WORDS = st.sampled_from([
     "qemu-system-x86_64", "-smp", "8,sockets=2", "0,cores=0", "-m", "16G", "x", "-numa",
     "node,cpus=0-3", "node,nodeid=0", "dist,src=0", "-object", '{"qom-type":[1],"size":{}}', "{",

@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Multiplies by BLAS threads, which may run on any CPU; all transfers compute together. The
-    seconds of a transfer are those that its own threads would take alone, so that rates add up."""
+    """Multiplies by BLAS threads, which may run on any CPU. All groups of threads run as one call;
+    a group's time is what its own threads would take alone, so that rates add up."""
 
     on_host = True
     policy = SamplingPolicy()

@@ -116,7 +116,7 @@ def _sweep(
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     _sweep(
         "latency_copy_pingpong",
-        "latency of a copy CE there and back, each waited for by the host, one way, path(row) by "
+        "half the time of a copy CE there and back, with a wait of the host for each, path(row) by "
         "size(column)",
         _ping_pongs,
     ),

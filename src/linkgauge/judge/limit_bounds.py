@@ -58,7 +58,7 @@ def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLi
 
 
 class _LimitParser(Cursor):
-    """Each method reads one rule of the grammar above."""
+    """Parses the grammar above: `bound` reads a whole limit."""
 
     units = UNITS
     blanks = frozenset(" \t\u00a0")

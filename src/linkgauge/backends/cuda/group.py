@@ -313,7 +313,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
-    """Returns parts of at most `most` loops. No step of a part crosses the end of a batch."""
+    """Splits batches of `loops` into parts, each of at most `most` loops: lists of steps."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(batches):

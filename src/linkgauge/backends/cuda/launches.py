@@ -82,8 +82,9 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Addresses are multiples of 16. The kernel records progress in `marks`. Raises InputError if a
-    bulk copy's settings are too large, Unsupported for one both ways or before capability 9.0."""
+    """Returns a copy's launch. Addresses are multiples of 16; the kernel records progress in `marks`.
+    Raises InputError if a bulk copy's settings are too large, Unsupported if a bulk copy goes both
+    ways or the device's compute capability is below 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES

@@ -33,7 +33,7 @@ _LEAST_SIZE = 128
 """The size of packets and of read requests in bytes, if the description has none."""
 _OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
 _OF_PACKETS = ("max_payload", "max_read_request")
-NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"
+NOT_DESCRIBED = "the machine's description gives this device no PCIe link"
 
 
 _Unit = DeviceUnit | AdapterUnit | SwitchUnit

@@ -1,5 +1,5 @@
-"""Estimates the variance of a cell's figures between runs from its own runs and from similar cells,
-whose variances are taken as draws from a scaled inverse χ² (G. Smyth, Statistical Applications in
+"""Estimates how much a cell's figure varies from run to run, by its own runs and by similar cells.
+Their variances are taken as draws from a scaled inverse χ² (G. Smyth, Statistical Applications in
 Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Returns the placement as settings of the system that writes the XML; none for libvirt."""
+        """Returns the placement as settings for what writes the domain's XML, such as KubeVirt."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()

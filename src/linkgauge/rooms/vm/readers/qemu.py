@@ -117,14 +117,14 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
     """Returns the topology and the largest number of vCPUs. A missing number is derived as in QEMU
-    from 6.2 on: that of cores first, then that of sockets."""
+    from 6.2 on: that of cores first, then sockets, threads and vCPUs."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
         if name in smp
     }
-    most = vcpus(smp.get("maxcpus") or smp.get("cpus") or "0", "-smp") if smp else 1
     product = CpuTopology(**known).vcpus
+    most = vcpus(smp.get("maxcpus") or smp.get("cpus") or str(product), "-smp")
     missing = next((name for name in ("cores", "sockets", "threads") if name not in known), None)
     if missing and most % product == 0:
         known[missing] = most // product
