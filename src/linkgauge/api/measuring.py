@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from linkgauge.engine.interrupts import undisturbed
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import opened_by_launch
 from linkgauge.history.keeping import remember
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import Interrupted
@@ -119,7 +119,7 @@ def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
                 say(kept.since)
         return kept
 
-    with opened(request) as session, ProgressLine(say) as line:
+    with opened_by_launch(request) as session, ProgressLine(say) as line:
         session.look_first()
         plan = planned(session, line, keeper.display)
         kept = concluded(session, plan, line, keeper, conclude)

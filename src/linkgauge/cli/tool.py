@@ -14,9 +14,9 @@ import msgspec
 from linkgauge.benchmarks.copies import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.ranks.opening import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
+from linkgauge.engine.session import opened_by_launch as opened_session
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError

@@ -10,9 +10,8 @@ from typing import TypeVar
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.plan import Plan
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import Session
+from linkgauge.engine.session import Session, opened_by_launch
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history import is_off
 from linkgauge.model.documents.result import Run
@@ -45,7 +44,7 @@ def carry_out(
 ) -> int:
     from linkgauge.report.live import LiveReport
 
-    with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
+    with opened_by_launch(request, first) as session, LiveReport(keeper_of(display)) as report:
         session.look_first(measures=not only_plan)
         plan = planned(session, report, display)
         if only_plan:

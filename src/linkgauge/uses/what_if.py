@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import opened_by_launch
 from linkgauge.model.documents.result import Run
 from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
@@ -25,7 +25,7 @@ def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> i
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 
-    with opened(request) as session, LiveReport(keeper_of(display)) as report:
+    with opened_by_launch(request) as session, LiveReport(keeper_of(display)) as report:
 
         def conclude(run: Run, folder: Path | None) -> int:
             changed.append(run)
@@ -34,7 +34,7 @@ def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> i
         plan = planned(session, report, display)
         code = concluded(session, plan, report, report.keeper, conclude)
     settings = replace(request.settings, simulation=unchanged, soak=None)
-    with opened(replace(request, settings=settings, out=None)) as session:
+    with opened_by_launch(replace(request, settings=settings, out=None)) as session:
         before = session.measure(session.plan(Observer()), Observer())
     console.print()
     print_blocks(console, what_if_blocks(before, changed[0]))

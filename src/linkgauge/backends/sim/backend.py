@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -37,15 +38,16 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
 from .faults import Fault
-from .group import SimCollective, SimGroup
 from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import SimMachine, built, faults_of
-from .memory import SimBuffer
+from .memory import SimBuffer, SimGroup
 from .resources import Demand, Resources
 from .run_position import Noise, RunPosition
 from .sensors import SimTelemetry, interfaces, network_counters, rdma, switch_links
-from .symptoms import Symptoms
-from .trouble import Trouble
+from .trouble import Symptoms, Trouble
+
+if TYPE_CHECKING:
+    from .exchanging import SimCollective
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
@@ -291,6 +293,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
+        from .exchanging import SimCollective  # loaded for collectives alone
+
         refusals.check_known(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)

@@ -23,8 +23,8 @@ from linkgauge.model.hardware.inventory import (
 from linkgauge.model.hardware.network import NetworkCounters
 
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
-from .symptoms import SLOWDOWN, Symptoms
 from .topology import SimTopology
+from .trouble import SLOWDOWN, Symptoms
 
 _LIBRARY = "simulated"
 _DRIVERS = {0x15B3: "mlx5_core"}

@@ -14,13 +14,10 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import devices_of, glance, hook_of_backend, hook_of_backends, open_backend
 from linkgauge.backends.protocol import Backend, Glance, Readies, Tuner, follows
-from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.equivalent import EquivalentCells
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
 from linkgauge.engine.measuring.measurement import Measurement
 from linkgauge.engine.measuring.pool import BufferPool
-from linkgauge.machine.host import read_host
-from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.source import commit
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import LinkgaugeError, Unsupported
@@ -37,6 +34,7 @@ from .ranges import profiled_by
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
+    from linkgauge.engine.measuring.background_load import BackgroundLoad
 
 POOL_SHARE = 0.5
 """The share of the host's available memory that buffers may keep between cells."""
@@ -60,7 +58,11 @@ class LocalWorker:
         self.leads = True
         """Whether this worker's results count. If several workers measure the same cells, the
         results of one count."""
-        self._neighbours = BackgroundLoad() if settings.simulation is None else None
+        self._neighbours: BackgroundLoad | None = None
+        if settings.simulation is None:  # what reads this machine is not loaded for a simulated one
+            from linkgauge.engine.measuring.background_load import BackgroundLoad
+
+            self._neighbours = BackgroundLoad()
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
         """Returns the host and these backends' devices. Backends without devices are listed with
@@ -92,6 +94,8 @@ class LocalWorker:
         """Returns the facts that a survey leaves out, and the reason for each unreadable one."""
         if self._simulated is not None:
             return self._simulated.look()
+        from linkgauge.machine.read_inventory import read_inventory
+
         here = read_inventory()
         found: list[Accelerator] = []
         unknown: list[Gap] = []
@@ -137,7 +141,11 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        return read_host() if self._simulated is None else self._simulated.host()
+        if self._simulated is not None:
+            return self._simulated.host()
+        from linkgauge.machine.host import read_host
+
+        return read_host()
 
     @cached_property
     def _pool(self) -> BufferPool:

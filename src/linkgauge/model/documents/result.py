@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.model import joining, shareable
 from linkgauge.model.counters import Counters, total
 from linkgauge.model.curves import Levels, SizeLine
-from linkgauge.model.earlier import Earlier
+from linkgauge.model.documents.expected import Earlier, Waiver
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.hardware.inventory import Inventory, Reading
 from linkgauge.model.hardware.machine import Machine
@@ -31,7 +31,6 @@ from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Interval, Summary
 from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import Better
-from linkgauge.model.waiver import Waiver
 
 from .expected import Expected as Expected  # noqa: PLC0414  # readers of a cell find it here
 from .soak import Soak

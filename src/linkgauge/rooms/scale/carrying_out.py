@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import opened_by_launch
 from linkgauge.model.documents.result import Run
 from linkgauge.report.files import write_document
 from linkgauge.report.keeping import Display, Keeper, Kept
@@ -46,6 +46,6 @@ class LiveScaling(LiveReport):
 
 def carry_out(request: RunRequest, display: Display) -> int:
     keeper = keeper_of(display, ScalingKeeper)
-    with opened(request) as session, LiveScaling(keeper) as report:
+    with opened_by_launch(request) as session, LiveScaling(keeper) as report:
         plan = session.plan(report)
         return concluded(session, plan, report, keeper, report.conclude)
