@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkgauge.machine.dimms import NO_TABLE
-from linkgauge.machine.environment import NO_GROUPS
 from linkgauge.model.by_name import by_name
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.gaps import AssumedFact, Assumption, Gap
+from linkgauge.model.hardware.gaps import NO_GROUPS, NO_TABLE, AssumedFact, Assumption, Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.hardware.pcie import generation

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.machine.pci import NO_NAMES, NONE_LISTED, NOT_GROUPED
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.gaps import NO_NAMES, NONE_LISTED, NOT_GROUPED, Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
 from .description import AdapterGroup, SwitchGroup
