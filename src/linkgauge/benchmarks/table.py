@@ -82,8 +82,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def with_near(self) -> list[tuple[Memory, Memory]]:
-        near = (host(device.near) for device in self.devices)
-        return list(zip(self.memories, near, strict=True))
+        return [(parse_memory(device.memory), host(device.near)) for device in self.devices]
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:

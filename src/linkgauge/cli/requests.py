@@ -136,13 +136,15 @@ _MOST_RANKS = 4096
 def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
     """Returns the choice of collectives. Raises InputError for values that no collective takes."""
     default = CollectiveChoice()
+    if given.split is not None:
+        _check_split(given.split)
     return CollectiveChoice(
         _listed("--types", given.types, NUMBERS) if given.types else default.types,
         _listed("--reductions", given.reductions, REDUCTIONS)
         if given.reductions
         else default.reductions,
         _ranks(given.roots) if given.roots else default.roots,
-        _split(given.split),
+        given.split,
         given.aggregate or 1,
         given.blocking,
         given.graphed,
@@ -165,13 +167,11 @@ def _ranks(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, numbers)))
 
 
-def _split(text: str | None) -> str | None:
-    if text is not None:
-        try:
-            colors_of(text, _MOST_RANKS)
-        except ValueError as error:
-            raise InputError(f"--split {error}") from None
-    return text
+def _check_split(text: str) -> None:
+    try:
+        colors_of(text, _MOST_RANKS)
+    except ValueError as error:
+        raise InputError(f"--split {error}") from None
 
 
 # A command's options as text, which a run keeps and `--resume` compares.
@@ -236,7 +236,8 @@ def given(asked: Options) -> dict[str, str]:
 def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
     found = {}
     for name, field, value in values:
-        if name not in FREE and not _is_off(value):
+        is_off = value is None or value is False or value in ([], ())
+        if name not in FREE and not is_off:
             flag = next(iter(field.flags_of(name)), name)
             found[flag] = _storable(_write(flag, value))
     return found
@@ -245,10 +246,6 @@ def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
 def _storable(text: str) -> str:
     """Replaces bytes that UTF-8 cannot hold: they come from a shell in another encoding."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _is_off(value: Any) -> bool:
-    return value is None or value is False or value in ([], ())
 
 
 def _write(option: str, value: Any) -> str:

@@ -210,13 +210,6 @@ _OF_FIRST = (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
 _TOTALS = (Report.TOTAL, Report.SPAN)
 
 
-def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """Returns a cell's operation. In older files, the report determines it."""
-    if operation == "copy" and report.is_latency:
-        return "enqueue" if report is Report.ENQUEUE else "chase"
-    return operation
-
-
 class Place(NamedTuple):
     row: PlaceName
     column: PlaceName
@@ -244,8 +237,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def places(self) -> tuple[Memory, ...]:
-        memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
-        return tuple(dict.fromkeys(memory.place for memory in memories))
+        named = (m.place for t in self.transfers for m in (*t.memories, t.engine.owner))
+        return tuple(dict.fromkeys(named))
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))
@@ -269,8 +262,10 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     workload: Workload | None = None
 
     def __post_init__(self) -> None:
-        if (operation := operation_of(self.report, self.operation)) is not self.operation:
-            force_setattr(self, "operation", operation)
+        if self.operation == "copy" and self.report.is_latency:  # older files name no other
+            force_setattr(
+                self, "operation", "enqueue" if self.report is Report.ENQUEUE else "chase"
+            )
 
     @property
     def does(self) -> Operation:

@@ -43,8 +43,15 @@ from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
 from .resources import Demand, Resources
 from .run_position import Noise, RunPosition
-from .sensors import SimTelemetry, interfaces, network_counters, rdma, switch_links
-from .trouble import Symptoms, Trouble
+from .sensors import (
+    SimTelemetry,
+    Symptoms,
+    interfaces,
+    network_counters,
+    rdma,
+    switch_links,
+)
+from .trouble import Trouble
 
 if TYPE_CHECKING:
     from .exchanging import SimCollective
@@ -179,7 +186,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         if placed is not transfer:  # thousands of pairs of CPUs lie in the same few nodes
             return self.refusal(placed)
         where = transfer, self._hardware, self._topology
-        return refusals.refusal(*where) or refusals.no_access(*where)
+        return refused(refusals.rules_of(*where)) or refusals.no_access(*where)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         separate = refusals.separate(transfer, self._topology)
@@ -312,8 +319,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
-        threads = [self._threads(transfer, transfers) for transfer in transfers]
-        each = [self._demand(*one, does) for one in zip(transfers, threads, strict=True)]
+        each = [self._demand(one, self._threads(one, transfers), does) for one in transfers]
         return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:

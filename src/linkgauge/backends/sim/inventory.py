@@ -63,6 +63,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         for node in nodes
         for cpu in node.cpus
     }
+    passes = about.iommu == "passthrough" and not about.hypervisor
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
     return by_name(
         HostDetails,
@@ -83,7 +84,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         transparent_huge_pages=_HUGE_CHOICE,
         governor=None if about.hypervisor else about.governor,
         frequency_driver=None if about.hypervisor else about.frequency_driver,
-        command_line=_command_line(about),
+        command_line=f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}",
         iommu=about.iommu if in_groups else None,
         allowed_cpus=cpus,
         allowed_cores=len(cores),
@@ -104,11 +105,6 @@ def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
     if not in_groups:
         yield Gap(NO_GROUPS, "IOMMU")
     yield Gap(NO_TABLE, "DIMM rate")
-
-
-def _command_line(about: HostDescription) -> str:
-    passes = about.iommu == "passthrough" and not about.hypervisor
-    return f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}"
 
 
 def _free(total: int) -> int:

@@ -23,7 +23,7 @@ from .run_position import Noise, RunPosition
 WINDOW = 8 * CHUNK
 """The number of real bytes in a buffer. It is an even number of chunks."""
 _ZEROS = bytes(WINDOW)
-_ALL_BITS = bytes(255 - byte for byte in range(256))
+_ALL_BITS = bytes(range(255, -1, -1))
 
 
 Stored = tuple[Pattern, int, bool]
@@ -82,7 +82,7 @@ class SimBuffer:
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
             return next(at for at in range(near) if self.window[at] != expected[at])
-        bad = [at for at in self.flipped if at < size]
+        bad = [*self.flipped]
         wanted = _tail(pattern, seed, False)
         if self.tail.even != wanted.even:
             bad.append(WINDOW)

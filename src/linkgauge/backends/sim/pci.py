@@ -18,8 +18,8 @@ from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
 from .description import AdapterGroup, SwitchGroup
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
+from .sensors import Symptoms
 from .topology import SimTopology
-from .trouble import Symptoms
 
 _ROOT_PORT = (0x1B36, 0x000C)
 """The vendor and device numbers of root ports, which are QEMU's."""

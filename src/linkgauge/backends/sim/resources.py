@@ -137,9 +137,11 @@ class Resources:
                 peer = source if access == "read" else target
                 if peer.is_device and peer != engine.owner:
                     usage[str(peer), engine.kind, f"peer_{access}"] += part
+        if not is_cpu and transfer.memories == (engine.owner, engine.owner):
+            cap = min(cap, self._caps(engine).local or math.inf)
         always, opposed = self._bounded(usage)
         return Demand(
-            Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
+            Flow(always, cap),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             self._shared(frozenset(touched)),
@@ -149,11 +151,11 @@ class Resources:
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
         """Returns the uses that always count, and those that only opposite transfers add."""
-        known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
-        return (
-            tuple(one for one in known if one[0][1] not in _OPPOSITE),
-            tuple(one for one in known if one[0][1] in _OPPOSITE),
-        )
+        always, opposed = list[tuple[Resource, float]](), list[tuple[Resource, float]]()
+        for one in usage.items():
+            if one[0] in self.capacity:
+                (opposed if one[0][1] in _OPPOSITE else always).append(self._shared(one))
+        return tuple(always), tuple(opposed)
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
         """Adds the limits that count only beside opposite transfers, where such transfers run."""
@@ -286,11 +288,6 @@ class Resources:
                             yield number, "threads", other, inward
                         else:
                             yield number, "device", inward, other
-
-    def _cap(self, transfer: Transfer) -> float:
-        owner = transfer.engine.owner
-        is_within = transfer.memories == (owner, owner)
-        return (self._caps(transfer.engine).local if is_within else None) or math.inf
 
     def _caps(self, engine: Engine) -> Caps:
         group = self.hardware.devices[engine.owner.index or 0].group

@@ -136,7 +136,8 @@ def concurrent_unable(
     """Returns the results of all cells, in order. `measure` measures all cells but those that the
     plan skips or `check` refuses, whose results say so. If `check` refuses a cell that must run at
     the same time as the others, all are refused."""
-    results: dict[int, CellResult] = {}
+    refusals: dict[int, CellResult] = {}
+    able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
         try:
             result = skipped_by_plan(cell) or check(cell)
@@ -144,11 +145,12 @@ def concurrent_unable(
             if cell.at_once:
                 return tuple(refused(one, error) for one in cells)
             result = refused(cell, error)
-        if result is not None:
-            results[at] = result
-    if able := [at for at in range(len(cells)) if at not in results]:
-        results |= dict(zip(able, measure(tuple([cells[at] for at in able])), strict=True))
-    return tuple([results[at] for at in range(len(cells))])
+        if result is None:
+            able.append(cell)
+        else:
+            refusals[at] = result
+    measured = iter(measure(tuple(able)) if able else ())
+    return tuple([refusals.get(at) or next(measured) for at in range(len(cells))])
 
 
 def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:

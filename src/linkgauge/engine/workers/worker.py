@@ -193,8 +193,9 @@ class LocalWorker:
 
         def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
-            if self._neighbours is not None and self.leads:
-                self._neighbours.begin()
+            neighbours = self._neighbours if self.leads else None
+            if neighbours is not None:
+                neighbours.begin()
             before = self._simulated.network_counters() if self._simulated is not None else ()
             measured, found = measure_together(
                 made,
@@ -210,16 +211,13 @@ class LocalWorker:
                 seconds = measured[0].seconds or 0.0
                 rose = rises(before, self._simulated.network_counters(), seconds)
                 measured = tuple(msgspec.structs.replace(one, rises=rose) for one in measured)
-            return self._loaded(measured)
+            if neighbours is not None:
+                engines = (transfer.engine for cell in measured for transfer in cell.transfers)
+                load = neighbours.end(any(engine.owner.is_host for engine in engines))
+                measured = tuple(msgspec.structs.replace(one, load=load) for one in measured)
+            return measured
 
         return concurrent_unable(cells, make, measure)
-
-    def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        if self._neighbours is None or not self.leads:
-            return tuple(cells)
-        engines = (transfer.engine for cell in cells for transfer in cell.transfers)
-        load = self._neighbours.end(any(engine.owner.is_host for engine in engines))
-        return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
