@@ -20,7 +20,6 @@ from linkgauge.model.operations.collective import (
     CollectiveChoice,
     colors_of,
 )
-from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
@@ -29,6 +28,7 @@ from linkgauge.model.settings import (
     Streams,
     Threads,
 )
+from linkgauge.model.transfer import PairSample, Seed
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 
 from . import common

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from linkgauge.model.operations.collective import Collective
@@ -16,7 +17,6 @@ from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
 from linkgauge.model.shareable import TRANSFER, PlaceName
 
 from .memory import NIC, NULL, Memory
-from .pairs import SampledPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
@@ -342,3 +342,30 @@ class Benchmark(msgspec.Struct, frozen=True):
     sampled: SampledPairs | None = None
     size: int | None = None
     reason: str | None = None
+
+
+# A random sample of the pairs of devices: what is asked for, and the result.
+
+Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
+
+
+class PairSample(msgspec.Struct, frozen=True):
+    """The request for a random sample of all pairs of devices.
+
+    count: The number of pairs to draw; all pairs if there are fewer.
+    seed: The seed of the random numbers, 0 to 4294967295."""
+
+    count: int
+    seed: Seed = 1
+
+
+class SampledPairs(msgspec.Struct, frozen=True):
+    """The result of drawing a random sample of pairs.
+
+    pairs: The number of pairs that were sampled.
+    all: The number of all pairs.
+    seed: The seed of the random numbers."""
+
+    pairs: int
+    all: int
+    seed: int

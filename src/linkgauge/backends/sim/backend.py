@@ -38,10 +38,9 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
 from .faults import Fault
-from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
-from .resources import Demand, Resources
+from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
 from .sensors import (
     SimTelemetry,

@@ -33,7 +33,7 @@ from .messages import FIRST, Repetition, concurrent_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
-    from linkgauge.backends.sim import SimBackend
+    from linkgauge.backends.sim.backend import SimBackend
     from linkgauge.engine.measuring.background_load import BackgroundLoad
 
 POOL_SHARE = 0.5
@@ -156,7 +156,7 @@ class LocalWorker:
     def _simulated(self) -> SimBackend | None:
         if self._settings.simulation is None:
             return None
-        from linkgauge.backends.sim import simulate
+        from linkgauge.backends.sim.backend import simulate
 
         cpus = self._settings.surroundings.cpus
         return simulate(self._settings.simulation, self._settings.engines, cpus)
