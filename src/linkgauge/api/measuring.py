@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Unpack
 
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import opened_by_launch
 from linkgauge.history.keeping import remember
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import Interrupted
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.keeping import Display, Keeper, Kept
-from linkgauge.uses.measuring import concluded, keeper_of, planned
+from linkgauge.uses.measuring import concluded, keeper_of, opened_by_launch, planned
 
 from .calling import LOG, Say, asked, takes
 from .keywords import CheckKeywords, CopyKeywords, RunKeywords, ScaleKeywords, VaryKeywords

@@ -16,7 +16,6 @@ from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.engine.session import opened_by_launch as opened_session
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
@@ -126,7 +125,9 @@ def opened(
         wait=where.wait,
         label="as",
     )
-    with opened_session(request) as session:
+    from linkgauge.uses.measuring import opened_by_launch  # which loads what keeps a run
+
+    with opened_by_launch(request) as session:
         alone = DeviceSet("host", session.machine.host.nodes)
         fabric = next(iter(request.over(session.machine)), alone)
         if fabric.reason is not None:

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 
 from linkgauge.engine.measuring.merging import merge, spent
 from linkgauge.engine.workers.messages import Repetition
-from linkgauge.model.cell_id import class_of
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-from .enough import REPETITIONS, is_done, is_enough, least_repetitions
+from .enough import REPETITIONS, class_of, is_done, is_enough, least_repetitions
 from .spending import Spending
 
 _PICKED = 24

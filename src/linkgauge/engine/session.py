@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -26,7 +25,6 @@ from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.engine.workers.supervisor import workers_of
 from linkgauge.machine.kernel_log import following
-from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -256,41 +254,6 @@ def opened(
     at most `brief` seconds for them."""
     with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
-
-
-@contextmanager
-def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session of this process, or of all that a launcher (mpiexec, mpirun, srun) has
-    started. If the benchmarks need several processes, it measures with all ranks, but
-    only rank 0 gets it: the other ranks take part and end with SystemExit. Raises InputError if the
-    request does not fit the launch, RankLost if a rank does not take part."""
-    launch = launched()
-    if launch.size == 1 or not request.what.is_across_ranks:
-        with opened(request, first) as session:
-            yield session
-        return
-    _check_fits_ranks(request)
-    if launch.rank:
-        from .ranks.member import take_part  # which loads backends
-
-        sys.exit(take_part(launch, request.settings.timeout))
-    from .ranks.rank_zero import opened_by_rank_zero
-
-    with opened_by_rank_zero(launch, request) as session:
-        yield session
-
-
-def _check_fits_ranks(request: RunRequest) -> None:
-    for name in request.what.of_one_process[:1]:
-        raise InputError(f"{name} uses one process: run it without a launcher")
-    if request.settings.soak is not None:
-        raise InputError("--for works with one process only")
-    if request.devices:
-        raise InputError(
-            "--device works with one process only: each rank uses the device of its own number"
-        )
-    if request.settings.parallel_pairs:
-        raise InputError("--parallel-pairs works with one process only")
 
 
 def survey(

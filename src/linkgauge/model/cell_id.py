@@ -1,21 +1,16 @@
-"""The identity of a cell (one entry of a benchmark's table) in plans, results and reports, and the
-class of cells that are equivalent to it."""
+"""The identity of a cell (one entry of a benchmark's table) in plans, results and reports."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from linkgauge.model.shareable import OwnName, PlaceName
 
-from .memory import Memory
 from .transfer import Cell, Place, Placed
-
-if TYPE_CHECKING:
-    from linkgauge.model.documents.result import BenchmarkTable
 
 
 class TableId(NamedTuple):
@@ -137,30 +132,3 @@ def numbered(tables: Iterable[_Table]) -> Iterator[tuple[_Table, TableId, int]]:
         of = table_id(table)
         yield table, of, seen[of]
         seen[of] += 1
-
-
-# Equivalent cells: their figures vary in the same way between repetitions.
-
-
-def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
-    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
-    scales = not cell.does.follows_pointers
-    shapes = tuple(
-        [
-            (
-                transfer.engine.bare,
-                *sorted((_kind(transfer.source), _kind(transfer.destination))),
-                transfer.source.place == transfer.destination.place,
-                transfer.both_ways,
-                transfer.scale if scales else 1,
-            )
-            for transfer in cell.transfers
-        ]
-    )
-    figure = table.unit, cell.report, cell.operation, cell.workload
-    return table.backend, table.size, *figure, shapes
-
-
-def _kind(memory: Memory) -> tuple[str, str]:
-    return memory.space, memory.kind

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import opened_by_launch
 from linkgauge.model.documents.result import Run
 from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
@@ -16,6 +15,7 @@ from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.what_if import what_if_blocks
+from linkgauge.uses.measuring import opened_by_launch
 
 from .measuring import concluded, keeper_of, planned
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator
 
 from msgspec.structs import replace
 
+from linkgauge.engine.enough import class_of
 from linkgauge.engine.measuring.merging import with_ranges
-from linkgauge.model.cell_id import class_of
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.grouped import grouped
 

@@ -9,8 +9,9 @@ from heapq import heappush, heappushpop, nsmallest
 
 from msgspec.structs import replace
 
+from linkgauge.engine.enough import class_of
 from linkgauge.engine.measuring.merging import merge
-from linkgauge.model.cell_id import cell_id, class_of
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.documents.soak import (
     SLICES,

@@ -30,7 +30,7 @@ from linkgauge.model.shareable import (
 
 from .inventory import Accelerator, Inventory, PciFunction
 from .pcie import PciTree, is_accelerator
-from .wiring import Wiring
+from .wiring import Wired, Wiring
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 UNNAMED = ("GPU", "accelerator")
@@ -221,7 +221,18 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def wiring(self) -> Wiring:
         """The graph of the machine's parts and links. It is built once."""
-        return Wiring(self)
+        return Wiring(
+            Wired(
+                known=self.known,
+                nodes={f"host:{n.index}": (len(n.cpus), n.memory_total) for n in self.host.nodes},
+                devices={one.memory: (one.model, one.near) for one in self.all_devices},
+                accelerators=self.accelerators,
+                addresses=self.addresses,
+                endpoints=self.endpoints,
+                functions=self.functions,
+                line=self.pci_line,
+            )
+        )
 
     @cached_property
     def alone(self) -> Machine:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,13 +18,10 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from .bundles import LinkBundle, bundles
 from .host_details import UNREACHABLE
-from .inventory import PciFunction, PciLink
+from .inventory import Accelerator, Inventory, PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
 from .part import Part, is_memory, is_node
 from .pcie import link_rate
-
-if TYPE_CHECKING:
-    from .machine import Machine
 
 
 class Wire(Link, frozen=True, kw_only=True):
@@ -68,31 +65,46 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
     return Part.device(one), Part.device(other), Part.way(one, other)
 
 
+class Wired(NamedTuple):
+    """What a machine is wired of, by name. `nodes` has the number of CPUs of each node and the
+    bytes of its memory, `devices` the model of each device and its nearest node. `line` returns a
+    function and the bridges above it."""
+
+    known: Inventory
+    nodes: Mapping[str, tuple[int, int | None]]
+    devices: Mapping[str, tuple[str, int]]
+    accelerators: Mapping[str, Accelerator]
+    addresses: Mapping[str, str]
+    endpoints: Mapping[str, str]
+    functions: Mapping[str, PciFunction]
+    line: Callable[[str], tuple[PciFunction, ...]]
+
+
 class Wiring:
     """The map of a machine's memories, switches and bridges. `switches` has the switches of
     fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
     device's number of links that are down and do not report where they lead."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Wired) -> None:
         self._machine = machine
         self.switches: set[str] = set()
         self._unsure: set[str] = set()
         self._idle: dict[str, int] = {}
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
-        self._models = {one.memory: one.model for one in machine.all_devices}
+        self._models = {name: model for name, (model, _) in machine.devices.items()}
         self._shared = shared = Shared()  # the links of thousands of devices are equivalent
         self._near = {
             **{memory: shared(f"host:{self._node(memory)}") for memory in machine.accelerators},
-            **{one.memory: shared(f"host:{one.near}") for one in machine.all_devices},
+            **{name: shared(f"host:{near}") for name, (_, near) in machine.devices.items()},
         }
         # Memories of nodes are equivalent if they are roughly as large, and both or neither have
         # CPUs.
         self._nodes = {
-            f"host:{one.index}": f"{bool(one.cpus)} {round(math.log2(one.memory_total or 1))}"
-            for one in machine.host.nodes
+            name: f"{bool(cpus)} {round(math.log2(memory or 1))}"
+            for name, (cpus, memory) in machine.nodes.items()
         }
-        self._cpus = {f"host:{one.index}": len(one.cpus) for one in machine.host.nodes}
+        self._cpus = {name: cpus for name, (cpus, _) in machine.nodes.items()}
         self.adapters = machine.endpoints.keys() - machine.addresses.keys()
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
@@ -211,7 +223,7 @@ class Wiring:
                 reported=reported,
             )  # fmt: skip
             return
-        line = self._machine.pci_line(function.address)
+        line = self._machine.line(function.address)
         here = memory
         for lower, upper in zip(line, (*line[1:], None), strict=True):
             there = upper.address if upper else host

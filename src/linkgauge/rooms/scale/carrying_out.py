@@ -9,14 +9,13 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import opened_by_launch
 from linkgauge.model.documents.result import Run
 from linkgauge.report.files import write_document
 from linkgauge.report.keeping import Display, Keeper, Kept
 from linkgauge.report.live import LiveReport, summary_blocks
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
-from linkgauge.uses.measuring import concluded, keeper_of
+from linkgauge.uses.measuring import concluded, keeper_of, opened_by_launch
 
 from . import SCALING
 from .scaling import pairs_in_doubt, scaling_of
