@@ -288,8 +288,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], list[Noise]]:
         refusals.check_known(self._description.known, copies, does)
-        demands = self._healthy([copy.transfer for copy in copies], does)
-        demands = self._trouble.begin(copies, demands)
+        transfers = [copy.transfer for copy in copies]
+        each = [self._demand(one, self._threads(one, transfers), does) for one in transfers]
+        demands = self._trouble.begin(copies, self._resources.facing(each))
         return demands, self._sigmas(demands, copies, does)
 
     def _sigmas(
@@ -316,10 +317,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             for d, copy in zip(demands, copies, strict=True)
         ]
         return movements(works, self._trouble.capacity(demands))
-
-    def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
-        each = [self._demand(one, self._threads(one, transfers), does) for one in transfers]
-        return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
         if transfer.engine.kind != "cpu":

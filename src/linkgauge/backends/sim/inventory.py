@@ -39,7 +39,7 @@ def host(hardware: Hardware) -> Host:
                 node.cpus,
                 size,
                 _free(size),
-                _cache(node),
+                int(node.group.cache),
                 cores=_first(about, node),
                 kind=node.group.kind,
             )
@@ -50,7 +50,7 @@ def host(hardware: Hardware) -> Host:
         memory_available=_free(total),
         memlock_limit=None,
         transparent_huge_pages=_HUGE_CHOICE,
-        last_level_cache=sum(map(_cache, nodes)),
+        last_level_cache=int(sum(node.group.cache for node in nodes)),
     )
 
 
@@ -111,12 +111,8 @@ def _free(total: int) -> int:
     return (total - total // 16) >> 10 << 10
 
 
-def _cache(node: NodeUnit) -> int:
-    return int(node.group.cache)
-
-
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
+    found = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 

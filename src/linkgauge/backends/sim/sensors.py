@@ -258,8 +258,8 @@ class Symptoms:
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
-        self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
-        self._cells = cells
+        self._cells, at = cells, max(0, cells - 1)
+        self._now = [fault for fault in faults if at in fault.cells]
 
     def clock(self, device: str) -> float:
         """Returns the fraction of the full clock at which a device runs."""
@@ -267,15 +267,11 @@ class Symptoms:
 
     def temperature(self, device: str) -> float | None:
         """Returns a device's temperature in °C, or None if no fault sets it."""
-        found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
+        found = [one.celsius for one in self._now if isinstance(one, Hot) and one.aims_at({device})]
         return max(found, default=None)
 
     def busy(self, device: str) -> bool:
-        return any(isinstance(one, Busy) for one in self._reporting(device))
-
-    def _reporting(self, device: str) -> Iterator[Fault]:
-        at = max(0, self._cells - 1)
-        return (one for one in self._reported if at in one.cells and one.aims_at({device}))
+        return any(isinstance(one, Busy) and one.aims_at({device}) for one in self._now)
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
         """Returns None if the description lacks the link's speed or width, or only assumes them."""
