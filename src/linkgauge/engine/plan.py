@@ -47,15 +47,14 @@ def fabrics(
     host processors that a backend lists as devices. Host memory is on `host_node`, by default near
     each device. Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
-    known = [device for found in machine.devices.values() for device in found]
+    known, present = machine.all_devices, [node.index for node in nodes]
     for name in devices:
         if not any(_is_named(device, name) for device in known):
             there = ", ".join(device.memory for device in known) or "none on this machine"
             raise InputError(f"unknown device {name!r}: devices are {there}")
-    if host_node is not None and host_node not in {node.index for node in nodes}:
-        there = ", ".join(str(node.index) for node in nodes)
+    if host_node is not None and host_node not in present:
+        there = ", ".join(map(str, present))
         raise InputError(f"no NUMA node {host_node}: this machine has {there}")
-    present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
         """Returns the NUMA node for a device's host memory: the nearest, if it has memory."""
@@ -71,19 +70,15 @@ def fabrics(
         if device.is_cpu and not all(other.is_cpu for other in machine.devices[name])
     ]
     able = {d.memory for d in known if (with_cpus or not d.is_cpu) and d not in beside}
-    laid_out = [
-        DeviceSet(
-            backend,
-            nodes,
-            tuple(
-                msgspec.structs.replace(d, near=near(d))
-                for d in found
-                if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
-            ),
+    chosen: list[DeviceSet] = []
+    for backend, found in machine.devices.items():
+        own = tuple(
+            msgspec.structs.replace(d, near=near(d))
+            for d in found
+            if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
         )
-        for backend, found in machine.devices.items()
-    ]
-    chosen = [fabric for fabric in laid_out if fabric.devices]
+        if own:
+            chosen.append(DeviceSet(backend, nodes, own))
     if not chosen:
         reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
         left = [one.memory for one in known if one.memory not in able]

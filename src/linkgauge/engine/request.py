@@ -108,7 +108,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             from linkgauge.benchmarks.nodes import of_fleet
 
             rows = of_fleet(rows)
-        only = [one for one in dict.fromkeys(row.only_by for row in rows) if one]
+        only = dict.fromkeys(row.only_by for row in rows if row.only_by)
         # What is opened for some rows alone does not measure the others.
         general = [
             one for one in over if one.backend in request.backends or one.backend not in only

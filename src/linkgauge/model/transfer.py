@@ -147,7 +147,8 @@ class Transfer:
     def way(self) -> tuple[str, str]:
         """The places that bytes come from and go to; the engine's owner replaces a null end."""
         owner = self.engine.owner.place
-        source, destination = (owner if m.is_null else m for m in (self.source, self.destination))
+        source = owner if self.source.is_null else self.source
+        destination = owner if self.destination.is_null else self.destination
         return str(source), str(destination)
 
     @property

@@ -26,7 +26,7 @@ from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
 from .faults import Busy, Drift, Fault, Hot, Slow, least_rate
-from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
+from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
 from .resources import names_of
 from .topology import SimTopology
 
@@ -124,8 +124,8 @@ class SimTelemetry:
                 else:
                     self._fabric[end].append(link)
         # Of a card with a switch of its own, libraries read the slot's link: it is not simulated.
-        of = {unit.name: unit.group.vendor_id for unit in hardware.switches}
-        of |= {unit.name: unit.group.vendor_id for unit in self._devices}
+        units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
+        of = {unit.name: unit.group.vendor_id for unit in units}
         at = Counter(end for link in hardware.links for end in (link.a, link.b))
         for name, link in tuple(self._pcie.items()):
             (switch,) = {link.a, link.b} - {name}
@@ -215,10 +215,12 @@ class SimTelemetry:
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
         count = device.group.properties.get("unused_links")
+        if not isinstance(count, int):
+            return
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
         first = sum(link.common.count for link in used)
-        for number in range(count if isinstance(count, int) else 0):
+        for number in range(count):
             yield FabricLink(first + number, kind, active=False, version=version)
 
 
