@@ -34,7 +34,7 @@ import msgspec
 import yaml
 
 from campaign_names import Names
-from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.backend import simulate
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.hardware import build
 from linkgauge.benchmarks.catalog import select

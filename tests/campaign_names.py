@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Set
 
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.hardware import Hardware, SimLink
 from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.findings import Evidence

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from command_kit import called
 from fuzz_kit import mutated
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.captures import zstd

@@ -13,8 +13,8 @@ from linkgauge.judge.compare.gate import hold, suspects
 from linkgauge.judge.compare.likeness import CellFigure, RunFigures
 from linkgauge.judge.compare.machine_state import state_from
 from linkgauge.judge.compare.side_tests import key_of
+from linkgauge.model.counters import Load
 from linkgauge.model.documents.history import EarlierMedians
-from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim
 

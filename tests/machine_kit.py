@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import struct
 
-from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.backend import simulate
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.machine.captures.archive import read_archive, write_archive
 from linkgauge.machine.host import read_host

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.model.notation import parse_transfers

@@ -178,9 +178,12 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 def unsaid() -> list[str]:
     """Returns the lines about failed plug-ins and refused parts that were not returned before."""
-    new = [[line for line in lines if line not in _SAID] for lines in _LEFT_OUT.values()]
-    _SAID.update(line for lines in new for line in lines)
-    return [_line(*lines) for lines in new if lines]
+    said: list[str] = []
+    for lines in _LEFT_OUT.values():
+        if new := [line for line in lines if line not in _SAID]:
+            _SAID.update(new)
+            said.append(_line(*new))
+    return said
 
 
 def _line(first: str, *more: str) -> str:

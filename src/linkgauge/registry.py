@@ -169,8 +169,10 @@ def _made_of(place: str, hook: Hook, made: Callable[[str, Hook], _T]) -> tuple[_
 
 
 def _with_origins() -> Iterator[tuple[Room, str]]:
-    yield from ((room, OURS) for room in our_rooms())
-    yield from ((plugin.room, plugin.origin) for plugin in plugins())
+    for room in our_rooms():
+        yield room, OURS
+    for plugin in plugins():
+        yield plugin.room, plugin.origin
 
 
 def our_rooms() -> tuple[Room, ...]:
@@ -181,17 +183,17 @@ def our_rooms() -> tuple[Room, ...]:
 def plugins() -> tuple[Plugin, ...]:
     """Returns plug-ins by package name, without those that fail or whose room's name is taken."""
     ours = {room.name for room in our_rooms()}
-    offered = ((plugin.room.name, plugin, plugin.origin) for plugin in _loaded_plugins())
-    return tuple(plugin for _, plugin, _ in accepted("room", offered, ours))
+    return tuple(plugin for _, plugin, _ in accepted("room", _loaded_plugins(), ours))
 
 
-def _loaded_plugins() -> Iterator[Plugin]:
+def _loaded_plugins() -> Iterator[tuple[str, Plugin, str]]:
     for package, version, place, about in sorted(_offered()):
         hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
         for file in hiding(about):
             leave_out(Hook(str(file), hook.origin), "another package has this name")
         for room in _made_of(place, hook, lambda where, _: _checked(loaded(where))):
-            yield Plugin(package, version, room)
+            plugin = Plugin(package, version, room)
+            yield room.name, plugin, plugin.origin
 
 
 def _checked(room: Any) -> Room:

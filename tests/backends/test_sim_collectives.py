@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from linkgauge.backends.protocol import CollectingGroup, Copy, run
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.engine.measuring.measure import measure_together
 from linkgauge.engine.measuring.measurement import Measurement

@@ -12,7 +12,7 @@ from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends import sim
 from linkgauge.backends.protocol import Copy, run
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.model.notation import parse_transfers

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from fakes import content
 from linkgauge.backends.protocol import Copy, Pattern, run
-from linkgauge.backends.sim import described, simulate
+from linkgauge.backends.sim.backend import simulate
+from linkgauge.backends.sim.machine import described
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kinds_kit import outcome
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.copies import MULTINODE

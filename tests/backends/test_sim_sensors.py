@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.machine import parts_of

@@ -226,7 +226,7 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.workers.messages.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
@@ -243,7 +243,7 @@ class TestSilenceOfRank0:
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.messages.SIGN_SECONDS", LONG)
         with serving(Deadlines(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()

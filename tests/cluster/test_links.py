@@ -22,7 +22,7 @@ from ranks_kit import GONE, LONG, SOON, Fake, done, linked, refused
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", SOON)
+    monkeypatch.setattr("linkgauge.engine.workers.messages.SIGN_SECONDS", SOON)
 
 
 def says(value):
@@ -155,7 +155,7 @@ class TestSilence:
     @pytest.mark.parametrize("starved", [1, 2])
     def test_does_not_count_while_a_rank_waits_for_a_cpu(self, monkeypatch, starved):
         """Whichever of the ranks it is: another one may wait for it."""
-        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", 0.5)
+        monkeypatch.setattr("linkgauge.engine.workers.messages.SIGN_SECONDS", 0.5)
         ranks = [Starved(1.5 if number == starved else 0.0) for number in (1, 2)]
         with linked(says(0), *ranks, limit=SOON) as links:
             assert links.ask((1, 2), ReadClock(), int) == {1: 2, 2: 2}
@@ -163,7 +163,7 @@ class TestSilence:
 
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
-        monkeypatch.setattr("linkgauge.engine.workers.deadlines.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.messages.SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
             assert links.ask((0, 1), ReadClock(), int) == {0: 0, 1: 1}
             assert links.lost is None

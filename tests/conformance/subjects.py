@@ -12,7 +12,7 @@ import pytest
 from compiled_kit import c_library_of, module_of
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.backend import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError

@@ -65,7 +65,7 @@ def test_a_worker_that_is_stopped_ends_at_its_deadline(monkeypatch):
         before = worker._workers["sim"].process.pid
         os.kill(before, signal.SIGSTOP)
         with monkeypatch.context() as shorter:
-            shorter.setattr("linkgauge.engine.workers.deadlines.ANSWER_SECONDS", 0.5)
+            shorter.setattr("linkgauge.engine.workers.messages.ANSWER_SECONDS", 0.5)
             (result,) = worker.measure([write(0, 1)], SIZE)
         assert result.status == result.kind == "timeout"
         assert gone(before)

@@ -15,9 +15,9 @@ from linkgauge.judge.neighbours import at_work
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.peers import behind
 from linkgauge.judge.verdict import judge
+from linkgauge.model.counters import Load
 from linkgauge.model.documents.result import Run
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
-from linkgauge.model.load import Load
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.benchmarks.collectives import cell_of

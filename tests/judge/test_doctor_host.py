@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from doctor_kit import GOOD, found, gpu, inventory, measured, root, the, told
 from linkgauge.judge import doctor
 from linkgauge.judge.findings import Finding
-from linkgauge.model.load import Load
+from linkgauge.model.counters import Load
 
 HOST = {
     "iommu": ({"iommu": "translating"}, "warn"),

@@ -14,7 +14,7 @@ from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.undetectable import ANY, undetectable_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.earlier import Earlier
+from linkgauge.model.documents.expected import Earlier
 from linkgauge.report.files import json_document
 from linkgauge.report.rows import OneRun
 

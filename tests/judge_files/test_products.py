@@ -8,7 +8,7 @@ import pytest
 from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.backend import simulate
 from linkgauge.backends.sim.machine import described
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz_kit import mutated
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.machine import parts_of
 from linkgauge.machine.captures.capture import capture, read_machine

@@ -10,7 +10,7 @@ from command_kit import called
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.machine.captures.archive import read_files
 from linkgauge.machine.captures.capture import capture
-from linkgauge.model.load import Load
+from linkgauge.model.counters import Load
 from linkgauge.report.files import write_run
 from machine_kit import captured, seen
 from page_kit import files

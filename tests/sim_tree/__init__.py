@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.machine.tree import Captured
 from linkgauge.model.hardware.inventory import Inventory, PciLink
 from linkgauge.model.hardware.machine import Host

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from linkgauge.engine.interrupts import undisturbed
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.history.keeping import remember
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import Interrupted
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.keeping import Display, Keeper, Kept
-from linkgauge.uses.measuring import concluded, keeper_of, planned
+from linkgauge.uses.measuring import concluded, keeper_of, opened_by_launch, planned
 
 from .calling import LOG, Say, asked, takes
 from .keywords import CheckKeywords, CopyKeywords, RunKeywords, ScaleKeywords, VaryKeywords
@@ -119,7 +118,7 @@ def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
                 say(kept.since)
         return kept
 
-    with opened(request) as session, ProgressLine(say) as line:
+    with opened_by_launch(request) as session, ProgressLine(say) as line:
         session.look_first()
         plan = planned(session, line, keeper.display)
         kept = concluded(session, plan, line, keeper, conclude)

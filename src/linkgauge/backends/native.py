@@ -9,7 +9,6 @@ from functools import cache
 
 from linkgauge import _native
 from linkgauge._native import Kind, Policy
-from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.tree import NODES, ROOT, Root
 from linkgauge.model.counters import Counters
 from linkgauge.model.documents.result import Placement
@@ -212,6 +211,8 @@ def refused(code: int, root: Root) -> str:
     if code == errno.EMFILE:
         return "too few open files for every thread: raise the limit (ulimit -n)"
     if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
+        from linkgauge.machine.environment import hypervisor  # most runs need no reason
+
         beneath = hypervisor(root)[0]
         guest = f"{beneath} gives this guest no performance counters (PMU)"
         return guest if beneath else "the kernel supports no performance counters (PMU) of this CPU"

@@ -23,10 +23,9 @@ from linkgauge.model.operations.operation import (
 )
 from linkgauge.registry import loaded
 
-from .iterations import Queue, iterated
+from .iterations import Queue, ThreadedGroup, Worked, called, iterated
 from .protocol import Buffer, Copy, Group, Pattern
 from .rules import check_exchanges, check_work, lacking
-from .threaded import ThreadedGroup, Worked, called
 
 _PLACES: Mapping[object, str] = {
     "copy": "transfers:copies",

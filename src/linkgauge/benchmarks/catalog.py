@@ -103,8 +103,11 @@ def groups() -> Mapping[str, tuple[Row | Sweep, ...]]:
 
 @cache
 def _of_core(name: str) -> Row | Sweep | None:
-    rows = (row for places in _PLACES.values() for row in _rows_of(places))
-    return next((row for row in rows if row.name == name), None)
+    for places in _PLACES.values():
+        for row in _rows_of(places):
+            if row.name == name:
+                return row
+    return None
 
 
 def origin_of(name: str) -> str | None:

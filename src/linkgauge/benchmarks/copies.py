@@ -13,8 +13,7 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
-from .latency import FLAG_BYTES
-from .table import Layout, Profile, Row
+from .table import FLAG_BYTES, Layout, Profile, Row
 
 CHASE_SIZE = 2 << 20
 """The size of a pointer chase in bytes, as in nvbandwidth."""

@@ -11,14 +11,12 @@ from linkgauge.model.operations.operation import HandOver, OperationName
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
-from .table import HOST_ROW, UNHURRIED, DeviceSet, OnDevices, Profile, Sweep
+from .table import FLAG_BYTES, HOST_ROW, UNHURRIED, DeviceSet, OnDevices, Profile, Sweep
 
 SIZES = tuple(1 << power for power in range(21))
 """The sizes of copies in bytes: 1 B to 1 MiB."""
 FEW_SIZES = (*SIZES[::3], SIZES[-1])
 """Every third of these sizes, and the largest."""
-FLAG_BYTES = 256
-"""The size in bytes of two flags that share no cache line."""
 LOADS = (0, 25, 50, 75, 100)
 LOAD_BYTES = 64 << 20
 """The loads of a link in percent of the full rate, and the bytes that a load copies."""

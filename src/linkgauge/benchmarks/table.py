@@ -82,8 +82,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def with_near(self) -> list[tuple[Memory, Memory]]:
-        near = (host(device.near) for device in self.devices)
-        return list(zip(self.memories, near, strict=True))
+        return [(parse_memory(device.memory), host(device.near)) for device in self.devices]
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
@@ -102,6 +101,8 @@ FIRST_LOOK: Profile = "first-look"
 """What the quick profile measures of a host that has nothing else to measure: the few figures that
 people ask for first."""
 NO_CPU = "no CPU may be used"
+FLAG_BYTES = 256
+"""The size in bytes of two flags that share no cache line."""
 
 
 def counts_up_to(most: int) -> tuple[int, ...]:

@@ -16,9 +16,9 @@ from .options import Count, Options, Time, instead, option
 
 if TYPE_CHECKING:
     from linkgauge.judge.limits import Limit
+    from linkgauge.model.documents.expected import Waiver
     from linkgauge.model.documents.result import Run
     from linkgauge.model.settings import Simulation
-    from linkgauge.model.waiver import Waiver
 
 RunFormat = Annotated[Format, formats.RUN]
 MachineFormat = Annotated[Format, formats.MACHINE]

@@ -71,8 +71,7 @@ def copy(asked: CopyOptions) -> int:
 def requested(asked: CopyOptions) -> RunRequest:
     from linkgauge.engine.request import Written
 
-    from .options_record import request_of
-    from .requests import engines_of, settings_of, under
+    from .requests import engines_of, request_of, settings_of, under
 
     engines = engines_of(asked.shape, asked.host_kernel)
     settings = settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated)

@@ -57,8 +57,7 @@ def latency(asked: LatencyOptions) -> int:
     from linkgauge.report.keeping import Display
     from linkgauge.uses.measuring import carry_out
 
-    from .options_record import request_of
-    from .requests import settings_of, under
+    from .requests import request_of, settings_of, under
 
     size = asked.size
     sampling = common.Sampling(

@@ -1,14 +1,16 @@
-"""Converts options to settings."""
+"""Converts options to settings and requests, and to the text that a run keeps of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from msgspec.structs import replace
 
+from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest, What
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
@@ -18,7 +20,6 @@ from linkgauge.model.operations.collective import (
     CollectiveChoice,
     colors_of,
 )
-from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
@@ -27,10 +28,11 @@ from linkgauge.model.settings import (
     Streams,
     Threads,
 )
-from linkgauge.model.units import parse_fraction, parse_sizes
+from linkgauge.model.transfer import PairSample, Seed
+from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 
 from . import common
-from .options import one_of, within
+from .options import Field, Options, one_of, values_of, within
 
 _T = TypeVar("_T", bound=str)
 
@@ -134,13 +136,15 @@ _MOST_RANKS = 4096
 def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
     """Returns the choice of collectives. Raises InputError for values that no collective takes."""
     default = CollectiveChoice()
+    if given.split is not None:
+        _check_split(given.split)
     return CollectiveChoice(
         _listed("--types", given.types, NUMBERS) if given.types else default.types,
         _listed("--reductions", given.reductions, REDUCTIONS)
         if given.reductions
         else default.reductions,
         _ranks(given.roots) if given.roots else default.roots,
-        _split(given.split),
+        given.split,
         given.aggregate or 1,
         given.blocking,
         given.graphed,
@@ -163,10 +167,102 @@ def _ranks(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, numbers)))
 
 
-def _split(text: str | None) -> str | None:
-    if text is not None:
-        try:
-            colors_of(text, _MOST_RANKS)
-        except ValueError as error:
-            raise InputError(f"--split {error}") from None
-    return text
+def _check_split(text: str) -> None:
+    try:
+        colors_of(text, _MOST_RANKS)
+    except ValueError as error:
+        raise InputError(f"--split {error}") from None
+
+
+# A command's options as text, which a run keeps and `--resume` compares.
+
+FREE = {
+    "resume", "wait", "limits", "waivers", "utilization", "matrix", "whole", "no_verdict",
+    "no_report",
+}  # fmt: skip
+"""Options that do not affect what is measured, or how."""
+
+
+_SHARED = {
+    "backend": "backends", "device": "devices", "label": "label", "out": "out", "wait": "wait",
+}  # fmt: skip
+"""The options that mean the same in every command that has them, with their names in a request."""
+
+
+def request_of(
+    asked: Options,
+    what: What,
+    settings: Settings,
+    profile: str | None = None,
+    **more: Any,
+) -> RunRequest:
+    """Makes a request, which records the options. `more` adds fields or replaces them."""
+    values = vars(asked)
+    shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
+    shared["label"] = checked_label(shared["label"])
+    shared["out"] = None if shared["out"] is None else str(shared["out"])
+    return RunRequest(
+        what=what,
+        settings=settings,
+        profile=None if values.get("size") else profile,
+        command=command_of(asked),
+        options=in_effect(asked, settings),
+        **shared,
+    )
+
+
+def command_of(asked: Options) -> tuple[str, ...]:
+    """Returns the command as typed; for a call of the Python API, the equivalent command."""
+    return ("linkgauge", *map(_storable, asked.line.words))
+
+
+def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
+    """Returns the options in effect by flag, as text. The profile's values replace missing ones."""
+    own = {
+        "size": ",".join(f"{size}B" for size in settings.sizes),
+        "precision": settings.precision,
+        "max_time": settings.max_time,
+    }
+    if settings.sample_pairs is not None:
+        own["seed"] = settings.sample_pairs.seed
+    found = ((name, field, own.get(name, value)) for name, field, value in values_of(asked))
+    return _written(found)
+
+
+def given(asked: Options) -> dict[str, str]:
+    return _written(one for one in values_of(asked) if one[0] in asked.line.typed)
+
+
+def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
+    found = {}
+    for name, field, value in values:
+        is_off = value is None or value is False or value in ([], ())
+        if name not in FREE and not is_off:
+            flag = next(iter(field.flags_of(name)), name)
+            found[flag] = _storable(_write(flag, value))
+    return found
+
+
+def _storable(text: str) -> str:
+    """Replaces bytes that UTF-8 cannot hold: they come from a shell in another encoding."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _write(option: str, value: Any) -> str:
+    if option in ("--size", "--buffer"):
+        return ",".join(map(_short, parse_sizes(value)))
+    if option in ("--for", "--budget") and isinstance(value, float):
+        return f"{value:g}s"
+    if option == "--precision" and isinstance(value, str):
+        value = parse_fraction(value)
+    if option == "--out":
+        return str(Path(value).absolute())
+    if value is True:  # the name of a flag says all
+        return ""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _short(size: int) -> str:
+    return format_size(size).replace(" ", "").replace("iB", "")

@@ -119,7 +119,7 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
     if asked.resume is not None:
         from linkgauge.uses.resuming import resume
 
-        from .options_record import command_of, given
+        from .requests import command_of, given
 
         return resume(asked.resume, given(asked), command_of(asked), display, wait=asked.wait)
     unchanged = _unchanged(asked.simulated)
@@ -152,12 +152,15 @@ def displayed(asked: RunOptions) -> Display:
 
 def requested(asked: RunOptions) -> RunRequest:
     from linkgauge.engine.request import Selection
-    from linkgauge.machine.hardware import read_hardware
 
     from . import requests
-    from .options_record import request_of
+    from .requests import request_of
 
-    stated = read_hardware(asked.hardware) if asked.hardware else {}
+    stated: dict[str, str] = {}
+    if asked.hardware:
+        from linkgauge.machine.hardware import read_hardware
+
+        stated = read_hardware(asked.hardware)
     settings = _settings(asked)
     if settings.profiler is not None and (asked.tune or asked.limits):
         name = "tune" if asked.tune else "limits"

@@ -73,8 +73,8 @@ class _Printable:
 @contextmanager
 def printing() -> Iterator[None]:
     """Removes control characters from all printed text while this block runs."""
-    out, err = (cast("TextIO", _Printable(stream)) for stream in (sys.stdout, sys.stderr))
-    with redirect_stdout(out), redirect_stderr(err):
+    out, err = _Printable(sys.stdout), _Printable(sys.stderr)
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         yield
 
 

@@ -14,7 +14,6 @@ import msgspec
 from linkgauge.benchmarks.copies import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.ranks.opening import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.machine.processes.launch import launched
@@ -127,7 +126,9 @@ def opened(
         wait=where.wait,
         label="as",
     )
-    with opened_session(request) as session:
+    from linkgauge.uses.measuring import opened_by_launch  # which loads what keeps a run
+
+    with opened_by_launch(request) as session:
         alone = DeviceSet("host", session.machine.host.nodes)
         fabric = next(iter(request.over(session.machine)), alone)
         if fabric.reason is not None:

@@ -49,8 +49,10 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     None without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
+    if settings.simulation or settings.soak or settings.profiler:
+        return None
     needs = most_seconds(plan, settings)
-    if needs is None or settings.simulation or settings.soak or settings.profiler:
+    if needs is None:
         return None
     aim = float(round(START_SECONDS + TIMES * needs))
     if settings.profile == "quick":

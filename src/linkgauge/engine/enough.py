@@ -1,14 +1,18 @@
-"""Decides when a cell needs no more repetitions."""
+"""Decides when a cell is finished: when it needs no more repetitions. Cells that are equivalent
+show together how much their figures vary between repetitions."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 
 from linkgauge.engine.measuring.merging import spent
-from linkgauge.model.documents.result import CellResult
+from linkgauge.model.documents.result import BenchmarkTable, CellResult
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRepeated
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import relative_error
+from linkgauge.model.transfer import Cell
 
 _DEGREES = 6
 """The degrees of freedom that the variance between repetitions should have. Student's t is then
@@ -20,6 +24,30 @@ _LEAST_TO_JUDGE = 9
 """The fewest samples of a cell that show that it cannot become precise."""
 REPETITIONS = 3
 """The repetitions of a cell that make its interval count the variation between moments."""
+
+
+def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
+    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
+    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
+    scales = not cell.does.follows_pointers
+    shapes = tuple(
+        [
+            (
+                transfer.engine.bare,
+                *sorted((_kind(transfer.source), _kind(transfer.destination))),
+                transfer.source.place == transfer.destination.place,
+                transfer.both_ways,
+                transfer.scale if scales else 1,
+            )
+            for transfer in cell.transfers
+        ]
+    )
+    figure = table.unit, cell.report, cell.operation, cell.workload
+    return table.backend, table.size, *figure, shapes
+
+
+def _kind(memory: Memory) -> tuple[str, str]:
+    return memory.space, memory.kind
 
 
 def least_repetitions(equivalent: int) -> int:

@@ -36,12 +36,10 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
     """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out devices
     that have neither, simulated ones, and host memory, because CPUs serve any number of runs at
     once. Returns none for a run of several ranks, which hold their devices themselves."""
-    keys = {
-        device.memory: device.pci or device.uuid
-        for devices in machine.devices.values()
-        for device in devices
-    }
-    if machine.simulated is not None or machine.ranks or not any(keys.values()):
+    if machine.simulated is not None or machine.ranks:
+        return {}
+    keys = {device.memory: device.pci or device.uuid for device in machine.all_devices}
+    if not any(keys.values()):
         return {}
     places = {str(place) for _, cell in able(plan) for place in cell.places}
     return {key: memory for memory, key in keys.items() if key and memory in places}

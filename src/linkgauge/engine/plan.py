@@ -47,15 +47,14 @@ def fabrics(
     host processors that a backend lists as devices. Host memory is on `host_node`, by default near
     each device. Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
-    known = [device for found in machine.devices.values() for device in found]
+    known, present = machine.all_devices, [node.index for node in nodes]
     for name in devices:
         if not any(_is_named(device, name) for device in known):
             there = ", ".join(device.memory for device in known) or "none on this machine"
             raise InputError(f"unknown device {name!r}: devices are {there}")
-    if host_node is not None and host_node not in {node.index for node in nodes}:
-        there = ", ".join(str(node.index) for node in nodes)
+    if host_node is not None and host_node not in present:
+        there = ", ".join(map(str, present))
         raise InputError(f"no NUMA node {host_node}: this machine has {there}")
-    present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
         """Returns the NUMA node for a device's host memory: the nearest, if it has memory."""
@@ -71,19 +70,15 @@ def fabrics(
         if device.is_cpu and not all(other.is_cpu for other in machine.devices[name])
     ]
     able = {d.memory for d in known if (with_cpus or not d.is_cpu) and d not in beside}
-    laid_out = [
-        DeviceSet(
-            backend,
-            nodes,
-            tuple(
-                msgspec.structs.replace(d, near=near(d))
-                for d in found
-                if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
-            ),
+    chosen: list[DeviceSet] = []
+    for backend, found in machine.devices.items():
+        own = tuple(
+            msgspec.structs.replace(d, near=near(d))
+            for d in found
+            if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
         )
-        for backend, found in machine.devices.items()
-    ]
-    chosen = [fabric for fabric in laid_out if fabric.devices]
+        if own:
+            chosen.append(DeviceSet(backend, nodes, own))
     if not chosen:
         reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
         left = [one.memory for one in known if one.memory not in able]
@@ -137,37 +132,29 @@ def make_plan(
     Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
-    plan = [
-        _table(
-            benchmark,
-            shared,
-            size,
-            [_why_not([cell], size, rooms) for cell in benchmark.cells],
-            title_of(benchmark, size, machine, profile),
-        )
-        for asked in sizes
-        for benchmark in benchmarks
-        # A benchmark with its own size is measured once, whatever sizes are asked for.
-        if benchmark.size is None or asked == sizes[0]
-        for size in (size_of(benchmark, asked, machine, profile),)
-    ]
-    for size in sizes:
-        cells = [cell for table in plan if table.size == size for cell in table.cells]
-        if cells and all(cell.reason for cell in cells):
-            raise InputError(f"size {format_size(size)} does not fit: {cells[0].reason}")
-    named = {b.name for b in benchmarks if b.in_rounds or (b.pairs and parallel_pairs)}
-    plan = [_in_rounds(table, rooms) if table.benchmark in named else table for table in plan]
-    rounds = {benchmark.name: benchmark.rounds for benchmark in benchmarks if benchmark.rounds}
-    plan = [_at_once(table, rounds.get(table.benchmark, ())) for table in plan]
     numbers = count(first)
-    return tuple(
-        msgspec.structs.replace(
-            table,
-            cells=tuple(msgspec.structs.replace(c, number=next(numbers)) for c in table.cells),
-            simulated=machine.simulated is not None,
-        )
-        for table in plan
-    )
+    plan: list[PlannedTable] = []
+    for asked in sizes:
+        for benchmark in benchmarks:
+            # A benchmark with its own size is measured once, whatever sizes are asked for.
+            if benchmark.size is not None and asked != sizes[0]:
+                continue
+            size = size_of(benchmark, asked, machine, profile)
+            reasons = [_why_not([cell], size, rooms) for cell in benchmark.cells]
+            title = title_of(benchmark, size, machine, profile)
+            table = _table(benchmark, shared, size, reasons, title)
+            if benchmark.in_rounds or (benchmark.pairs and parallel_pairs):
+                table = _in_rounds(table, rooms)
+            if benchmark.rounds:
+                table = _at_once(table, benchmark.rounds)
+            cells = tuple(msgspec.structs.replace(c, number=next(numbers)) for c in table.cells)
+            simulated = machine.simulated is not None
+            plan.append(msgspec.structs.replace(table, cells=cells, simulated=simulated))
+    for size in sizes:
+        tried = [cell for table in plan if table.size == size for cell in table.cells]
+        if tried and all(cell.reason for cell in tried):
+            raise InputError(f"size {format_size(size)} does not fit: {tried[0].reason}")
+    return tuple(plan)
 
 
 def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCell]]:
@@ -194,8 +181,6 @@ def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
-    if not rounds:
-        return table
     numbered = zip(table.cells, rounds, strict=True)
     cells = (msgspec.structs.replace(cell, round=n, at_once=True) for cell, n in numbered)
     return msgspec.structs.replace(table, cells=tuple(cells))
@@ -257,16 +242,13 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
     return rooms
 
 
-def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
+def _held(cells: Sequence[Cell], size: int) -> dict[Memory, tuple[int, int]]:
+    """Returns the bytes of all buffers in each memory, and of the largest."""
+    held: dict[Memory, tuple[int, int]] = {}
     for cell in cells:
         for memory, need in cell.buffers(size):
-            yield memory.place, need
-
-
-def _held(buffers: Iterable[tuple[Memory, int]]) -> dict[Memory, int]:
-    held: dict[Memory, int] = {}
-    for place, need in buffers:
-        held[place] = held.get(place, 0) + need
+            whole, largest = held.get(memory.place, (0, 0))
+            held[memory.place] = whole + need, max(largest, need)
     return held
 
 
@@ -275,8 +257,8 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
         return f"arrays of numbers take a multiple of {NUMBER} bytes: {format_size(size)} is not"
-    buffers = tuple(_buffers(cells, size))
-    for place, need in buffers:
+    held = _held(cells, size)
+    for place, (_, need) in held.items():
         one = rooms.get(place, _UNKNOWN).one
         if one is not None and need > one:
             return (
@@ -284,7 +266,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
                 f"once ({approximate_size(one)})"
             )
     shared = 0
-    for place, need in _held(buffers).items():
+    for place, (need, _) in held.items():
         room = rooms.get(place, _UNKNOWN)
         if room.all is not None and need > room.all:
             has = approximate_size(room.all)
@@ -306,7 +288,7 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     """Returns the most bytes that any cell holds in each memory."""
     peak: dict[str, int] = {}
     for table, cell in able(plan):
-        for place, need in _held(_buffers([cell], table.size)).items():
+        for place, (need, _) in _held([cell], table.size).items():
             peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 

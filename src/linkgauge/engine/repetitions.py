@@ -23,8 +23,7 @@ from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-from .enough import REPETITIONS, is_done, is_enough, least_repetitions
-from .equivalent_cells import class_of
+from .enough import REPETITIONS, class_of, is_done, is_enough, least_repetitions
 from .spending import Spending
 
 _PICKED = 24

@@ -108,7 +108,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             from linkgauge.benchmarks.nodes import of_fleet
 
             rows = of_fleet(rows)
-        only = [one for one in dict.fromkeys(row.only_by for row in rows) if one]
+        only = dict.fromkeys(row.only_by for row in rows if row.only_by)
         # What is opened for some rows alone does not measure the others.
         general = [
             one for one in over if one.backend in request.backends or one.backend not in only
@@ -126,11 +126,11 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             separate = machine.inventory.host.separate if machine.inventory else frozenset()
             at_all = lay_out(others, general or over, nodes, profile, separate, request.buffer)
             laid_out = (*at_all, *laid_out)
-        return tuple(self._in_mode(benchmark) for benchmark in laid_out)
+        return laid_out if self.host_mode is None else tuple(map(self._in_mode, laid_out))
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
         modes = [cell.does.mode for cell in benchmark.cells]
-        if self.host_mode is None or benchmark.backend != "host" or not any(modes):
+        if benchmark.backend != "host" or not any(modes):
             return benchmark
         wanted = (None, self.host_mode)
         cells = tuple(c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.cpu_families import family_of
+from linkgauge.model.hardware.host_details import family_of
 from linkgauge.model.hardware.machine import Machine, Node
-from linkgauge.model.pairs import PairSample, SampledPairs
-from linkgauge.model.transfer import Benchmark, Place
+from linkgauge.model.transfer import Benchmark, PairSample, Place, SampledPairs
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:

@@ -24,7 +24,6 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.engine.workers.supervisor import workers_of
-from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
@@ -67,6 +66,10 @@ class Session:
             there = more.devices.get(name, ())
             if devices := tuple(device for device in there if not device.is_cpu):
                 found = msgspec.structs.replace(found, devices=found.devices | {name: devices})
+        if not self.request.stated:
+            return found
+        from linkgauge.machine.hardware import state
+
         return state(found, self.request.stated)
 
     def _first(self) -> Machine:

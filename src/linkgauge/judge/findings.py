@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from linkgauge.judge.expected.readings import run_of
+from linkgauge.model.documents.expected import Earlier, Waiver
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
-from linkgauge.model.earlier import Earlier
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
@@ -19,7 +19,6 @@ from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import count_of
-from linkgauge.model.waiver import Waiver
 
 Severity = Literal["fail", "warn", "note", "unknown", "waived"]
 """`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here, `waived` is

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from linkgauge.model.counters import AT_WORK
 from linkgauge.model.documents.result import Result
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
-from linkgauge.model.load import AT_WORK
 
 
 def at_work(

@@ -22,10 +22,10 @@ from msgspec.structs import replace
 
 from linkgauge.machine.given import entries_in
 from linkgauge.model.cell_id import CellId, cell_id, spoken
+from linkgauge.model.documents.expected import Waiver
 from linkgauge.model.documents.result import CellResult, Result, Run, Verdict, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.model.waiver import Waiver
 
 from .findings import SEVERITIES, Finding
 from .limit_bounds import QUANTITY, UNITS, StatisticLimit, parse_bound

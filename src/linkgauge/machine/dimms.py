@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.hardware.gaps import NO_TABLE
+
 from .tree import Root, parse_meminfo
 
 HUGE_PAGES = "sys/kernel/mm/hugepages"
 TABLE = "sys/firmware/dmi/tables/DMI"
-NO_TABLE = f"/{TABLE} is missing (a board with a device tree, a virtual machine, a container)"
 ENTRIES = "sys/firmware/dmi/entries"
 EDAC = "sys/devices/system/edac/mc"
 

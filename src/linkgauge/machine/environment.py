@@ -8,11 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.hardware.gaps import NO_GROUPS
+
 from .pci import groups_of_devices
 from .tree import PCI, Root, hexadecimal, labelled
 
 GROUPS = "sys/kernel/iommu_groups"
-NO_GROUPS = f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
 
 # Words in the firmware's vendor and product, device trees and clock sources, in order of priority.
 _HYPERVISORS = (

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.gaps import NO_NAMES, NONE_LISTED, NOT_GROUPED, Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
@@ -28,13 +28,6 @@ _ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
 """NVIDIA, AMD and Intel. Their devices may compute even if they also show the console."""
 _ASLEEP = ("D3hot", "D3cold")
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
-
-NONE_LISTED = Gap(
-    f"/{PCI} lists none (no PCI bus, or a container that hides it: run on the host)",
-    "PCI functions",
-)
-NOT_GROUPED = "the function is in no group: no IOMMU is in use, or none is visible"
-NO_NAMES = Gap("no PCI ID database (package pci.ids)", "names of PCI functions")
 
 Value = TypeVar("Value")
 

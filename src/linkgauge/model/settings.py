@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.shareable import Argument, FreeText, MachineName, OwnName, Variable, Word
 
-from .pairs import PairSample
-from .transfer import Cell
+from .transfer import Cell, PairSample
 
 Profiler = Literal["nsys", "ncu"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from linkgauge.model.operations.collective import Collective
@@ -16,7 +17,6 @@ from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
 from linkgauge.model.shareable import TRANSFER, PlaceName
 
 from .memory import NIC, NULL, Memory
-from .pairs import SampledPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
@@ -147,7 +147,8 @@ class Transfer:
     def way(self) -> tuple[str, str]:
         """The places that bytes come from and go to; the engine's owner replaces a null end."""
         owner = self.engine.owner.place
-        source, destination = (owner if m.is_null else m for m in (self.source, self.destination))
+        source = owner if self.source.is_null else self.source
+        destination = owner if self.destination.is_null else self.destination
         return str(source), str(destination)
 
     @property
@@ -210,13 +211,6 @@ _OF_FIRST = (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
 _TOTALS = (Report.TOTAL, Report.SPAN)
 
 
-def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """Returns a cell's operation. In older files, the report determines it."""
-    if operation == "copy" and report.is_latency:
-        return "enqueue" if report is Report.ENQUEUE else "chase"
-    return operation
-
-
 class Place(NamedTuple):
     row: PlaceName
     column: PlaceName
@@ -244,8 +238,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def places(self) -> tuple[Memory, ...]:
-        memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
-        return tuple(dict.fromkeys(memory.place for memory in memories))
+        named = (m.place for t in self.transfers for m in (*t.memories, t.engine.owner))
+        return tuple(dict.fromkeys(named))
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))
@@ -269,8 +263,10 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     workload: Workload | None = None
 
     def __post_init__(self) -> None:
-        if (operation := operation_of(self.report, self.operation)) is not self.operation:
-            force_setattr(self, "operation", operation)
+        if self.operation == "copy" and self.report.is_latency:  # older files name no other
+            force_setattr(
+                self, "operation", "enqueue" if self.report is Report.ENQUEUE else "chase"
+            )
 
     @property
     def does(self) -> Operation:
@@ -347,3 +343,30 @@ class Benchmark(msgspec.Struct, frozen=True):
     sampled: SampledPairs | None = None
     size: int | None = None
     reason: str | None = None
+
+
+# A random sample of the pairs of devices: what is asked for, and the result.
+
+Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
+
+
+class PairSample(msgspec.Struct, frozen=True):
+    """The request for a random sample of all pairs of devices.
+
+    count: The number of pairs to draw; all pairs if there are fewer.
+    seed: The seed of the random numbers, 0 to 4294967295."""
+
+    count: int
+    seed: Seed = 1
+
+
+class SampledPairs(msgspec.Struct, frozen=True):
+    """The result of drawing a random sample of pairs.
+
+    pairs: The number of pairs that were sampled.
+    all: The number of all pairs.
+    seed: The seed of the random numbers."""
+
+    pairs: int
+    all: int
+    seed: int

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from linkgauge.engine.repetitions import CellAt
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge, unjudged
+from linkgauge.model.documents.expected import Waiver
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.waiver import Waiver
 
 from .files import write_run
 from .formats import Format

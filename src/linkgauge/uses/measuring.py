@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import TypeVar
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.plan import Plan
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import Session
+from linkgauge.engine.session import Session, opened
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history import is_off
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
-from linkgauge.model.errors import ResultsError
+from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.report.files import resumable
 from linkgauge.report.keeping import Display, Keeper, Remember
 
@@ -36,6 +37,41 @@ def keeper_of(
     return kind(display, remember or keeping.remember, since)
 
 
+@contextmanager
+def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
+    """Opens a session of this process, or of all that a launcher (mpiexec, mpirun, srun) has
+    started. If the benchmarks need several processes, it measures with all ranks, but only rank 0
+    gets it: the other ranks take part and end with SystemExit. Raises InputError if the request
+    does not fit the launch, RankLost if a rank does not take part."""
+    launch = launched()
+    if launch.size == 1 or not request.what.is_across_ranks:
+        with opened(request, first) as session:
+            yield session
+        return
+    _check_fits_ranks(request)
+    if launch.rank:
+        from linkgauge.engine.ranks.member import take_part  # which loads backends
+
+        sys.exit(take_part(launch, request.settings.timeout))
+    from linkgauge.engine.ranks.rank_zero import opened_by_rank_zero
+
+    with opened_by_rank_zero(launch, request) as session:
+        yield session
+
+
+def _check_fits_ranks(request: RunRequest) -> None:
+    for name in request.what.of_one_process[:1]:
+        raise InputError(f"{name} uses one process: run it without a launcher")
+    if request.settings.soak is not None:
+        raise InputError("--for works with one process only")
+    if request.devices:
+        raise InputError(
+            "--device works with one process only: each rank uses the device of its own number"
+        )
+    if request.settings.parallel_pairs:
+        raise InputError("--parallel-pairs works with one process only")
+
+
 def carry_out(
     request: RunRequest,
     display: Display,
@@ -45,7 +81,7 @@ def carry_out(
 ) -> int:
     from linkgauge.report.live import LiveReport
 
-    with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
+    with opened_by_launch(request, first) as session, LiveReport(keeper_of(display)) as report:
         session.look_first(measures=not only_plan)
         plan = planned(session, report, display)
         if only_plan:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from linkgauge.backends.iterations import ThreadedGroup
 from linkgauge.backends.offering import Filling
 from linkgauge.backends.protocol import Buffer, Copy, Group
 from linkgauge.backends.rules import Reason, check_alone, no_node, of_load, refused, settle
-from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Node

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from linkgauge.backends.iterations import Worked, nothing
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.threaded import Worked, nothing
 from linkgauge.model.settings import MOST_STREAMS, Pieces
 
 from .device import CudaDevice, KernelLaunch, new_word, read_word

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from linkgauge.backends.iterations import iterated, single_iterations
+from linkgauge.backends.iterations import ThreadedGroup, iterated, single_iterations
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_alone, check_copy_engine, check_flags, lacking
-from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -37,15 +38,22 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
 from .faults import Fault
-from .group import SimCollective, SimGroup
-from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import SimMachine, built, faults_of
-from .memory import SimBuffer
-from .resources import Demand, Resources
+from .memory import SimBuffer, SimGroup
+from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
-from .sensors import SimTelemetry, interfaces, network_counters, rdma, switch_links
-from .symptoms import Symptoms
+from .sensors import (
+    SimTelemetry,
+    Symptoms,
+    interfaces,
+    network_counters,
+    rdma,
+    switch_links,
+)
 from .trouble import Trouble
+
+if TYPE_CHECKING:
+    from .exchanging import SimCollective
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
@@ -177,7 +185,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         if placed is not transfer:  # thousands of pairs of CPUs lie in the same few nodes
             return self.refusal(placed)
         where = transfer, self._hardware, self._topology
-        return refusals.refusal(*where) or refusals.no_access(*where)
+        return refused(refusals.rules_of(*where)) or refusals.no_access(*where)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         separate = refusals.separate(transfer, self._topology)
@@ -280,8 +288,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], list[Noise]]:
         refusals.check_known(self._description.known, copies, does)
-        demands = self._healthy([copy.transfer for copy in copies], does)
-        demands = self._trouble.begin(copies, demands)
+        transfers = [copy.transfer for copy in copies]
+        each = [self._demand(one, self._threads(one, transfers), does) for one in transfers]
+        demands = self._trouble.begin(copies, self._resources.facing(each))
         return demands, self._sigmas(demands, copies, does)
 
     def _sigmas(
@@ -291,6 +300,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
+        from .exchanging import SimCollective  # loaded for collectives alone
+
         refusals.check_known(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
@@ -306,11 +317,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             for d, copy in zip(demands, copies, strict=True)
         ]
         return movements(works, self._trouble.capacity(demands))
-
-    def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
-        threads = [self._threads(transfer, transfers) for transfer in transfers]
-        each = [self._demand(*one, does) for one in zip(transfers, threads, strict=True)]
-        return self._resources.facing(each)
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
         if transfer.engine.kind != "cpu":

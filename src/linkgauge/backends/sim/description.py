@@ -312,10 +312,10 @@ def shipped() -> tuple[str, ...]:
 def load(name: str) -> tuple[str, str]:
     """Returns name and description of a machine that is shipped, in a file, or described by an
     optional package. Raises InputError if there is no such machine or the file is unreadable."""
-    if name in shipped():
-        text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
-        return name, text
     path = Path(name)
+    ours = resources.files(__package__) / "machines" / f"{name}.yml"
+    if path.name == name and ours.is_file():
+        return name, ours.read_text("utf-8")
     if path.suffix not in (".yml", ".yaml"):
         made = (describe(name) for describe in sources_of_machines())
         described: tuple[str, str] | None = next(filter(None, made), None)

@@ -341,16 +341,17 @@ def parse_fault(text: str) -> Fault:
     known = {field.encode_name: field.name for field in _parameters(kind)}
     values: dict[str, Any] = {}
     for token in tokens[2:]:
-        name, value = _read_parameter(kind, token)
+        name, value = _read_parameter(kind, token, known)
         if known[name] in values:
             raise NotationError(f"{name} appears twice", text, token.start())
         values[known[name]] = value
     return kind(tokens[1][0], **values)
 
 
-def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
+def _read_parameter(
+    kind: type[Fault], token: re.Match[str], takes: Collection[str]
+) -> tuple[str, Any]:
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
-    takes = parameters(kind)
     if not match or match[1] not in takes:
         problem = f"{_name(kind)} takes {_listed(takes)}, each as NAME=VALUE"
         raise NotationError(problem, text, token.start())
@@ -364,5 +365,5 @@ def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
     return match[1], value
 
 
-def _listed(names: dict[str, Any]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -54,7 +54,7 @@ class DeviceUnit(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(name for name in (self.name, self.node, self.rail) if name)
+        return frozenset(filter(None, (self.name, self.node, self.rail)))
 
 
 class AdapterUnit(msgspec.Struct, frozen=True):
@@ -188,8 +188,7 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
 
 
 def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterator[AdapterUnit]:
-    made_up = (f"0000:{bus:02x}:00.0" for bus in count(_FIRST_BUS))
-    free = (pci for pci in made_up if pci not in taken)
+    free = (own for bus in count(_FIRST_BUS) if (own := f"0000:{bus:02x}:00.0") not in taken)
     for place, group in enumerate(groups):
         names = _names("adapter", group.name)
         stated = _stated(group, "pci", len(names), f"$.adapters[{place}]")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from linkgauge.machine.dimms import NO_TABLE
-from linkgauge.machine.environment import NO_GROUPS
 from linkgauge.model.by_name import by_name
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.gaps import AssumedFact, Assumption, Gap
+from linkgauge.model.hardware.gaps import NO_GROUPS, NO_TABLE, AssumedFact, Assumption, Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.hardware.pcie import generation
@@ -41,7 +39,7 @@ def host(hardware: Hardware) -> Host:
                 node.cpus,
                 size,
                 _free(size),
-                _cache(node),
+                int(node.group.cache),
                 cores=_first(about, node),
                 kind=node.group.kind,
             )
@@ -52,7 +50,7 @@ def host(hardware: Hardware) -> Host:
         memory_available=_free(total),
         memlock_limit=None,
         transparent_huge_pages=_HUGE_CHOICE,
-        last_level_cache=sum(map(_cache, nodes)),
+        last_level_cache=int(sum(node.group.cache for node in nodes)),
     )
 
 
@@ -65,6 +63,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         for node in nodes
         for cpu in node.cpus
     }
+    passes = about.iommu == "passthrough" and not about.hypervisor
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
     return by_name(
         HostDetails,
@@ -85,7 +84,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         transparent_huge_pages=_HUGE_CHOICE,
         governor=None if about.hypervisor else about.governor,
         frequency_driver=None if about.hypervisor else about.frequency_driver,
-        command_line=_command_line(about),
+        command_line=f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}",
         iommu=about.iommu if in_groups else None,
         allowed_cpus=cpus,
         allowed_cores=len(cores),
@@ -108,21 +107,12 @@ def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
     yield Gap(NO_TABLE, "DIMM rate")
 
 
-def _command_line(about: HostDescription) -> str:
-    passes = about.iommu == "passthrough" and not about.hypervisor
-    return f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}"
-
-
 def _free(total: int) -> int:
     return (total - total // 16) >> 10 << 10
 
 
-def _cache(node: NodeUnit) -> int:
-    return int(node.group.cache)
-
-
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
+    found = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 

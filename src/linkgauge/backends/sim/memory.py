@@ -1,24 +1,29 @@
 """Memory of a simulated machine. Only a buffer's first bytes, its window, are real. For the others,
-the last pattern and flipped bits are recorded, so copies and comparisons are still exact."""
+the last pattern and flipped bits are recorded, so copies and comparisons are still exact. Bytes
+move, numbers are computed, and time is simulated."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from operator import xor
 from typing import NamedTuple
 
 from linkgauge.backends import native
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.protocol import Copy, Gated, Pattern, SamplingPolicy, Timing
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError
+from linkgauge.model.hardware.motion import Movement
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import CHUNK
 from linkgauge.model.units import approximate_size
 
+from .run_position import Noise, RunPosition
+
 WINDOW = 8 * CHUNK
 """The number of real bytes in a buffer. It is an even number of chunks."""
 _ZEROS = bytes(WINDOW)
-_ALL_BITS = bytes(255 - byte for byte in range(256))
+_ALL_BITS = bytes(range(255, -1, -1))
 
 
 Stored = tuple[Pattern, int, bool]
@@ -77,7 +82,7 @@ class SimBuffer:
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
             return next(at for at in range(near) if self.window[at] != expected[at])
-        bad = [at for at in self.flipped if at < size]
+        bad = [*self.flipped]
         wanted = _tail(pattern, seed, False)
         if self.tail.even != wanted.even:
             bad.append(WINDOW)
@@ -163,3 +168,84 @@ def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     plain = native.pattern_bytes(WINDOW, pattern, seed)
     return plain.translate(_ALL_BITS) if inverted else plain
+
+
+# Groups of transfers.
+
+StallSeconds = Callable[[int, int], float]
+"""A function that returns the delay of a copy in seconds. Its arguments are the copy's index and
+the sample's number."""
+
+
+class SimGroup(Gated):
+    """`movements` and `sigmas` are each copy's progress and noise. `stall` returns the seconds by
+    which a sample of a copy is late. `makes` is the pattern that an operation on numbers writes."""
+
+    def __init__(
+        self,
+        copies: Sequence[Copy],
+        movements: Sequence[Movement],
+        sigmas: Sequence[Noise],
+        course: RunPosition,
+        stall: StallSeconds | None = None,
+        policy: SamplingPolicy = SamplingPolicy(),  # noqa: B008
+        makes: Pattern | None = None,
+    ) -> None:
+        self._copies = copies
+        self._policies = list(zip(movements, sigmas, strict=True))
+        self._course = course
+        self._stall = stall
+        self.policy = policy
+        self._makes = makes
+        self._ends: Sequence[Sequence[float]] = ()
+        """When each copy ends each batch, as if all batches were one loop."""
+
+    def arm(self, loops: int, batches: int = 1) -> None:
+        super().arm(loops, batches)
+        if not self._ends or len(self._ends[0]) != batches:  # most samples have the same batches
+            self._ends = [
+                [*(movement.at(batch / batches) for batch in range(1, batches)), movement.end]
+                for movement, _ in self._policies
+            ]
+
+    def open(self) -> None:
+        super().open()
+        for copy in self._copies:
+            _move_bytes(copy, self._makes)
+
+    def wait(self) -> Timing:
+        loops, batches = self.pass_gate()
+        course = self._course
+        progress = tuple(
+            self._progress(number, movement, loops * batches * course.noise(number, sigma))
+            for number, (movement, sigma) in enumerate(self._policies)
+        )
+        # Counted from the common start: kernels of one device wait for each other.
+        seconds = tuple(times[-1] for times in progress)
+        course.pass_by(max(seconds))
+        return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
+
+    def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
+        stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
+        return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
+
+
+def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
+    """Moves the bytes of one loop, because further loops would move the same bytes."""
+    source, destination = copy.source, copy.destination
+    if not isinstance(destination, SimBuffer):
+        return
+    if not isinstance(source, SimBuffer):
+        destination.fill(copy.size, Pattern.CONSTANT, copy.seed, inverted=False)
+    elif makes is not None:
+        compute(source, destination, copy.size, makes, copy.seed)
+    elif copy.transfer.both_ways:
+        exchange(source, destination, copy.size)
+    else:
+        move(source, destination, copy.size)
+
+
+def _checksum(copy: Copy) -> int | None:
+    if copy.destination is None and isinstance(copy.source, SimBuffer):
+        return copy.source.checksum(copy.size)
+    return None

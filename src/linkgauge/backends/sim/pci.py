@@ -12,14 +12,13 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.machine.pci import NO_NAMES, NONE_LISTED, NOT_GROUPED
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.gaps import NO_NAMES, NONE_LISTED, NOT_GROUPED, Gap
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
 from .description import AdapterGroup, SwitchGroup
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
-from .symptoms import Symptoms
+from .sensors import Symptoms
 from .topology import SimTopology
 
 _ROOT_PORT = (0x1B36, 0x000C)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rank import OfProcess, OwnCopies
-from linkgauge.backends.sim import SimBackend, simulate
+from linkgauge.backends.sim.backend import SimBackend, simulate
 from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import InputError, Phase, Unsupported
 from linkgauge.model.hardware.inventory import Inventory

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.rules import Rule, of_copy_engine, of_threads, refused
+from linkgauge.backends.rules import Rule, of_copy_engine, of_threads
 from linkgauge.model.errors import NoPeerAccess, Unsupported
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.names import and_all
@@ -22,10 +22,6 @@ SPACE = "sim"
 _OF_THREADS = ("", "pageable", "base", "huge", STAGING)
 _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 """Kinds of host memory that a device's engines can reach."""
-
-
-def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
-    return refused(_rules(transfer, hardware, topology))
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
@@ -45,12 +41,14 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 def separate(transfer: Transfer, topology: SimTopology) -> Memory | None:
     """Returns the device whose memory the transfer's engine cannot access, or None."""
     owner = transfer.engine.owner
-    others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
-    separate = (other for other in others if not topology.reaches(str(owner), str(other)))
-    return next(separate, None) if owner.is_device else None
+    for memory in transfer.memories if owner.is_device else ():
+        other = memory.place
+        if other.is_device and other != owner and not topology.reaches(str(owner), str(other)):
+            return other
+    return None
 
 
-def _rules(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[Rule]:
+def rules_of(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[Rule]:
     for place in (*transfer.memories, transfer.engine.owner):
         units = hardware.nodes if place.is_host else hardware.devices
         other = f"{place} belongs to another process: a simulated machine has only one"

@@ -1,18 +1,21 @@
-"""The shared resources of a simulated machine, and how much of each resource a transfer uses."""
+"""The shared resources of a simulated machine, how much of each resource a transfer uses, and which
+cells use them alike."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from functools import cache, lru_cache
+from hashlib import blake2b
 from itertools import chain, pairwise, product
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.grouped import Shared
+from linkgauge.model.grouped import Numbers, Shared, sharing_first
 from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import Operation, ProductType
@@ -137,9 +140,11 @@ class Resources:
                 peer = source if access == "read" else target
                 if peer.is_device and peer != engine.owner:
                     usage[str(peer), engine.kind, f"peer_{access}"] += part
+        if not is_cpu and transfer.memories == (engine.owner, engine.owner):
+            cap = min(cap, self._caps(engine).local or math.inf)
         always, opposed = self._bounded(usage)
         return Demand(
-            Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
+            Flow(always, cap),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             self._shared(frozenset(touched)),
@@ -149,11 +154,11 @@ class Resources:
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
         """Returns the uses that always count, and those that only opposite transfers add."""
-        known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
-        return (
-            tuple(one for one in known if one[0][1] not in _OPPOSITE),
-            tuple(one for one in known if one[0][1] in _OPPOSITE),
-        )
+        always, opposed = list[tuple[Resource, float]](), list[tuple[Resource, float]]()
+        for one in usage.items():
+            if one[0] in self.capacity:
+                (opposed if one[0][1] in _OPPOSITE else always).append(self._shared(one))
+        return tuple(always), tuple(opposed)
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
         """Adds the limits that count only beside opposite transfers, where such transfers run."""
@@ -287,11 +292,6 @@ class Resources:
                         else:
                             yield number, "device", inward, other
 
-    def _cap(self, transfer: Transfer) -> float:
-        owner = transfer.engine.owner
-        is_within = transfer.memories == (owner, owner)
-        return (self._caps(transfer.engine).local if is_within else None) or math.inf
-
     def _caps(self, engine: Engine) -> Caps:
         group = self.hardware.devices[engine.owner.index or 0].group
         return group.sm if engine.kind == "sm" else group.ce
@@ -323,3 +323,65 @@ def _opposite(resource: Resource) -> Resource:
 def names_of(link: SimLink) -> frozenset[str]:
     """Returns a link's own name, and the names of its two ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
+
+
+# Transfers, and cells, that differ only in the names of the parts that they use.
+
+
+class Way(NamedTuple):
+    """How a transfer moves. `form` is equal for transfers that differ only in names; `names` are
+    the parts and resources, by first use. Kernels of the device `queue` run one after another."""
+
+    form: bytes
+    names: tuple[Hashable, ...]
+    queue: str | None
+
+
+def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
+    """Returns the transfer's way, whose form has numbers for names. `capacity` is in bytes/s."""
+    number = Numbers()
+    form = (
+        transfer.engine.kind,
+        transfer.engine.count,
+        transfer.scale,
+        transfer.both_ways,
+        transfer.load,
+        *((one.space, one.kind, number(one.place)) for one in transfer.named),
+        tuple((number(name), weight, capacity[name]) for name, weight in demand.flow.usage),
+        # A link's limit for one access counts while another transfer makes the opposite access.
+        tuple(
+            (number(name[0]), name[1:], weight, capacity[name]) for name, weight in demand.opposed
+        ),
+        demand.flow.cap,
+        demand.startup,
+        demand.queue and number(demand.queue),
+        demand.jitter,
+    )
+    return Way(_digest(form), tuple(number.known), demand.queue)
+
+
+# Thousands of transfers have the same few.
+@lru_cache(maxsize=1 << 12)
+def _digest(form: Hashable) -> bytes:
+    return blake2b(repr(form).encode(), digest_size=8).digest()
+
+
+class Likeness(NamedTuple):
+    """`key` is equal for cells that differ only in names. `order` lists the indices of a cell's
+    transfers so that the i-th transfers of two equivalent cells correspond."""
+
+    key: Hashable
+    order: tuple[int, ...]
+
+
+def likeness_of(ways: Sequence[Way]) -> Likeness:
+    """Orders transfers that share parts next to each other. If a device runs several kernels, their
+    order matters, so the order of `ways` stays."""
+    if len(ways) == 1:
+        return Likeness(ways[0].form, (0,))
+    order = list(range(len(ways)))
+    queues = [way.queue for way in ways if way.queue is not None]
+    if len(queues) == len(set(queues)):
+        order = sharing_first([way.names for way in ways])
+    pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
+    return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -21,9 +23,11 @@ from linkgauge.model.hardware.inventory import (
     Telemetry,
 )
 from linkgauge.model.hardware.network import NetworkCounters
+from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
-from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink
-from .symptoms import SLOWDOWN, Symptoms
+from .faults import Busy, Drift, Fault, Hot, Slow, least_rate
+from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
+from .resources import names_of
 from .topology import SimTopology
 
 _LIBRARY = "simulated"
@@ -120,8 +124,8 @@ class SimTelemetry:
                 else:
                     self._fabric[end].append(link)
         # Of a card with a switch of its own, libraries read the slot's link: it is not simulated.
-        of = {unit.name: unit.group.vendor_id for unit in hardware.switches}
-        of |= {unit.name: unit.group.vendor_id for unit in self._devices}
+        units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
+        of = {unit.name: unit.group.vendor_id for unit in units}
         at = Counter(end for link in hardware.links for end in (link.a, link.b))
         for name, link in tuple(self._pcie.items()):
             (switch,) = {link.a, link.b} - {name}
@@ -145,6 +149,11 @@ class SimTelemetry:
 
     def _describe(self, device: DeviceUnit, symptoms: Symptoms) -> Accelerator:
         group, now = device.group, self._sense(device, symptoms)
+        stated = {
+            name: group.properties[name]
+            for name, kind in _STATED.items()
+            if isinstance(group.properties.get(name), kind)
+        }
         power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
         return by_name(
             Accelerator,
@@ -161,7 +170,7 @@ class SimTelemetry:
             power_limit=float(power) if isinstance(power, int | float) else None,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=(_NOT_SIMULATED,),
-            **_stated(group.properties),
+            **stated,
         )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
@@ -190,13 +199,15 @@ class SimTelemetry:
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
             reported = link.common.state_reported
+            is_known = link.common.rate_reported and not link.common.assumed
+            rate = link.rate / count if is_known else None
             for number in range(count):
                 yield FabricLink(
                     first + number,
                     kind,
                     active=number < active if reported else None,
                     version=version,
-                    rate=link.rate / count if _is_reported(link) else None,
+                    rate=rate,
                     remote=remote,
                     errors=errors if reported else None,
                 )
@@ -204,29 +215,19 @@ class SimTelemetry:
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
         count = device.group.properties.get("unused_links")
+        if not isinstance(count, int):
+            return
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
         first = sum(link.common.count for link in used)
-        for number in range(count if isinstance(count, int) else 0):
+        for number in range(count):
             yield FabricLink(first + number, kind, active=False, version=version)
-
-
-def _stated(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: properties[name]
-        for name, kind in _STATED.items()
-        if isinstance(properties.get(name), kind)
-    }
 
 
 def _kind(name: str) -> tuple[str, str | None]:
     """Splits a link's kind into name and version: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
-
-
-def _is_reported(link: SimLink) -> bool:
-    return link.common.rate_reported and not link.common.assumed
 
 
 def _memory_rate(device: DeviceUnit) -> float | None:
@@ -240,3 +241,94 @@ def _clock(device: DeviceUnit, name: str) -> float | None:
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None
+
+
+# Faults in the facts that are read from a simulated machine. A slow PCIe link has fewer lanes or a
+# lower speed, a slow fabric link fewer active links, a slow device a lower clock. If this does not
+# explain the whole slowdown, error counters rise. Other faults show only in results.
+
+SLOWDOWN = "hardware slowdown"
+ERRORS = 1000
+"""The number of errors that a bad link counts in each cell."""
+_WIDTHS = (1, 2, 4, 8, 16, 32)
+_EQUIVALENT = 0.01
+"""Rates count as equal if their relative difference is smaller than this."""
+
+
+class Symptoms:
+    """`cells` of the plan have been measured. The last one decides which faults are present."""
+
+    def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
+        self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
+        self._cells, at = cells, max(0, cells - 1)
+        self._now = [fault for fault in faults if at in fault.cells]
+
+    def clock(self, device: str) -> float:
+        """Returns the fraction of the full clock at which a device runs."""
+        return min(1.0, self._rate({device}))
+
+    def temperature(self, device: str) -> float | None:
+        """Returns a device's temperature in °C, or None if no fault sets it."""
+        found = [one.celsius for one in self._now if isinstance(one, Hot) and one.aims_at({device})]
+        return max(found, default=None)
+
+    def busy(self, device: str) -> bool:
+        return any(isinstance(one, Busy) and one.aims_at({device}) for one in self._now)
+
+    def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
+        """Returns None if the description lacks the link's speed or width, or only assumes them."""
+        kind = link.common
+        if kind.speed is None or kind.width is None or kind.assumed:
+            return None
+        speed, width = _trained(kind.speed, kind.width, self._rate(names_of(link)))
+        highest = kind.max_speed or kind.speed, kind.max_width or kind.width
+        if idle and kind.idle_speed is not None:
+            speed = min(speed, kind.idle_speed)
+        # What carries more than it shows only rests: it may train to all that it can.
+        rests = link.rate > link_rate(kind.speed, kind.width) * kind.count
+        return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
+
+    def active(self, link: SimLink) -> int:
+        return _active(link.common.count, self._rate(names_of(link)))
+
+    def errors(self, link: SimLink) -> int:
+        names = names_of(link)
+        return ERRORS * sum(
+            fault.cells.before(self._cells)
+            for fault in self._faults
+            if fault.aims_at(names) and not _is_explained(link, fault)
+        )
+
+    def _rate(self, names: Set[str]) -> float:
+        aimed = [fault for fault in self._faults if fault.aims_at(names)]
+        return least_rate(aimed, (max(0, self._cells - 1),))
+
+
+def _is_explained(link: SimLink, fault: Fault) -> bool:
+    if not isinstance(fault, Slow):
+        return False
+    kind = link.common
+    if kind.kind != "pcie":
+        left = _active(kind.count, fault.rate) / kind.count
+    elif kind.speed is None or kind.width is None:
+        return False
+    else:
+        speed, width = _trained(kind.speed, kind.width, fault.rate)
+        left = link_rate(speed, width) / link_rate(kind.speed, kind.width)
+    return math.isclose(left, fault.rate, rel_tol=_EQUIVALENT)
+
+
+@lru_cache(maxsize=1024)
+def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
+    """Returns the speed and width of the slowest link that still has `rate` of the full rate."""
+    least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
+    states = product(
+        (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
+    )
+    carrying = [state for state in states if link_rate(*state) >= least]
+    # Of two with equal rates, the wider one: links reduce their speed first.
+    return min(carrying, key=lambda one: (link_rate(*one), -one[1]), default=(speed, width))
+
+
+def _active(count: int, rate: float) -> int:
+    return min(count, max(1, math.ceil(count * rate * (1 - _EQUIVALENT))))

@@ -12,6 +12,7 @@ import msgspec
 
 from linkgauge.model.hardware.map import Crossing, Map, Passing
 
+from .description import SwitchGroup
 from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
@@ -35,14 +36,23 @@ class SimTopology:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._adapters = {adapter.name for adapter in hardware.adapters}
         self._gpudirect = hardware.description.host.gpudirect
-        self._network = {s.name for s in hardware.switches if s.group.kind == "network"}
         self._links = hardware.links
         self._nodes = hardware.nodes
         self._devices = {device.name: device.group for device in hardware.devices}
-        self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
-        self._fabrics = [s.name for s in hardware.switches if s.group.kind == "fabric"]
-        roots = (s.name for s in hardware.switches if s.group.kind == "root")
-        self._roots = {*roots, *(node.name for node in hardware.nodes)}
+        self._switches: dict[str, SwitchGroup] = {}
+        self._fabrics: list[str] = []
+        self._network: set[str] = set()
+        self._roots = {node.name for node in hardware.nodes}
+        for switch in hardware.switches:
+            match switch.group.kind:
+                case "pcie":
+                    self._switches[switch.name] = switch.group
+                case "fabric":
+                    self._fabrics.append(switch.name)
+                case "network":
+                    self._network.add(switch.name)
+                case "root":
+                    self._roots.add(switch.name)
         self._direct = Counter[tuple[str, str]]()
         for link in hardware.links:
             self._direct[link.a, link.b] += link.common.count
@@ -52,8 +62,11 @@ class SimTopology:
     def nearest_node(self, place: str) -> int:
         """Returns the first of the nodes nearest to a part, or 0 if it is linked to none."""
         # From the few to the many, as the paths from a place are searched once.
-        costs = ((self._map.cost(node.name, place), node.index) for node in self._nodes)
-        reached = (found for found in costs if found[0] is not None)
+        reached = [
+            (cost, node.index)
+            for node in self._nodes
+            if (cost := self._map.cost(node.name, place)) is not None
+        ]
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit | AdapterUnit) -> int:

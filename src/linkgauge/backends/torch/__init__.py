@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from linkgauge.backends import rules
 from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.backends.iterations import ThreadedGroup
 from linkgauge.backends.offering import Holding, imported
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
-from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import NoPeerAccess, Unsupported
 from linkgauge.model.hardware.inventory import Accelerator, Telemetry
 from linkgauge.model.hardware.machine import Device, Host, Node

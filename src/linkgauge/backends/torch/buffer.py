@@ -11,8 +11,8 @@ import msgspec
 
 from linkgauge.backends import native, offering
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
+from linkgauge.backends.iterations import nothing
 from linkgauge.backends.protocol import Buffer, Pattern
-from linkgauge.backends.threaded import nothing
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.machine import Node

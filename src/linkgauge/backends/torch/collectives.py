@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends.host_memory import usable_cpus
+from linkgauge.backends.iterations import nothing
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Timing, Wrong
-from linkgauge.backends.threaded import nothing
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.collective import Collective, CollectiveName, NumberName, Reduction
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from linkgauge.backends.iterations import Worked
 from linkgauge.backends.protocol import Copy, Gated, SamplingPolicy, Timing, first_word
-from linkgauge.backends.threaded import Worked
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.operations.operation import Operation
 

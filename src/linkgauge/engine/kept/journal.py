@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -41,8 +41,10 @@ from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.shareable import Argument, FileName, Label, OwnName, Time
 
-from .fitting import Fitting
 from .stored import current, in_todays_words
+
+if TYPE_CHECKING:
+    from .fitting import Fitting
 
 RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
@@ -250,6 +252,8 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
+    from .fitting import Fitting  # only readers need it
+
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from msgspec.structs import replace
 
-from linkgauge.engine.equivalent_cells import class_of
+from linkgauge.engine.enough import class_of
 from linkgauge.engine.measuring.merging import with_ranges
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.grouped import grouped

@@ -9,7 +9,7 @@ from heapq import heappush, heappushpop, nsmallest
 
 from msgspec.structs import replace
 
-from linkgauge.engine.equivalent_cells import class_of
+from linkgauge.engine.enough import class_of
 from linkgauge.engine.measuring.merging import merge
 from linkgauge.model.cell_id import cell_id
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run

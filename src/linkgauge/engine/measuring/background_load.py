@@ -21,7 +21,7 @@ from linkgauge import _native
 from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, family_time, process_times
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.tree import ROOT, Root
-from linkgauge.model.load import Load
+from linkgauge.model.counters import Load
 
 # How far apart a virtual machine's CPUs are at the moment.
 #

@@ -19,7 +19,7 @@ from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.memory import Memory
 
 if TYPE_CHECKING:
-    from linkgauge.backends.sim import SimBackend
+    from linkgauge.backends.sim.backend import SimBackend
 
 DRAWS = 4
 """The number of repetitions of equivalent cells that have noise of their own, so that statistics

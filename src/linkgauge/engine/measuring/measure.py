@@ -20,6 +20,7 @@ from linkgauge.backends.protocol import (
     CheckedGroup,
     Clocked,
     CollectingGroup,
+    Copy,
     Group,
     SamplingPolicy,
     SimulatedClock,
@@ -171,9 +172,9 @@ class _Together:
         self._settings = settings.of(cells[0].planned)
         self._profiler = profiled_by(settings)
         self._on_phase = on_phase
-        owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
-        self._virtual = [one for one in owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
-        self._clocked = [one for one in owners if follows(one, Clocked)]  # type: ignore[type-abstract]
+        self._owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
+        self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
+        self._copies: list[Copy] = []
         for cell in cells:
             cell.definition = known.definition if known else None
         self._numbered = {
@@ -186,6 +187,7 @@ class _Together:
         for cell in self._cells:
             cell.allocate(pool, seed, self._repetition.number)
             seed += len(cell.copies)
+            self._copies += cell.copies
         with closing(self._prepare()) as group:
             for cell in self._cells:
                 cell.steps = group.policy.steps
@@ -197,7 +199,8 @@ class _Together:
             for cell in self._cells:
                 cell.fill(pool)
             self._enter("measure")
-            clock = next((one.clock for one in self._clocked), time.monotonic)
+            clocks = (one.clock for one in self._owners if follows(one, Clocked))  # type: ignore[type-abstract]
+            clock = next(clocks, time.monotonic)
             cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             # Formed one by one, and only where a profiler asks for them.
@@ -241,7 +244,7 @@ class _Together:
             yield Profiled(self._profiler)
 
     def _prepare(self) -> Group:
-        copies = [copy for cell in self._cells for copy in cell.copies]
+        copies = self._copies
         owners = [backend for cell in self._cells for backend in cell.backends]
         operation, workload = self._cells[0].planned.operation, self._cells[0].planned.workload
         if workload is not None:
@@ -319,10 +322,10 @@ class _Together:
 
     def _busy(self, timing: Timing) -> float:
         """Returns the shortest time of copies that are not endless; for a collective, the mean."""
-        copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)
-        bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
+        timed = zip(timing.seconds, self._copies, strict=True)
+        bounded = [seconds for seconds, copy in timed if not copy.endless]
         return min(bounded or timing.seconds)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
@@ -104,15 +103,10 @@ class Measurement:
         """The definition of its total, if an earlier repetition determined it."""
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
-
-    @cached_property
-    def _counted(self) -> list[int]:
-        return self.planned.counted(self._size)
-
-    @property
-    def is_tracked(self) -> bool:
+        self._counted = planned.counted(size)
+        self._buffers: tuple[Buffer, ...] = ()
+        self.is_tracked = planned.report is Report.TOTAL and len(planned.transfers) > 1
         """Whether each transfer's progress must be recorded, because a total is computed."""
-        return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
         return range_name(self.planned, self._size, benchmark)
@@ -149,6 +143,8 @@ class Measurement:
         )
         self.copies = tuple(made or self._allocate(pool, first_seed, repetition))
         self._compared = tuple(self._find_compared())
+        used = (buffer for copy in self.copies for buffer in (copy.source, copy.destination))
+        self._buffers = tuple(buffer for buffer in used if buffer is not None)
 
     def _ranks(
         self, work: Collective, pool: BufferPool, seed: int, repetition: int
@@ -170,7 +166,7 @@ class Measurement:
         only_first = self.planned.report.is_first or does.follows_pointers
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, repetition)
-        origins = self._origins(pool, repetition)
+        origins = self._origins(pool, repetition) if does.from_one else {}
         for number, (transfer, backend) in enumerate(
             zip(self.planned.transfers, self.backends, strict=True)
         ):
@@ -211,11 +207,10 @@ class Measurement:
 
     def _origins(self, pool: BufferPool, repetition: int) -> dict[Memory, Buffer]:
         origins: dict[Memory, Buffer] = {}
-        if self.planned.does.from_one:
-            for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
-                if transfer.source not in origins:
-                    own = transfer.source, self._size * transfer.scale, transfer.engine
-                    origins[transfer.source] = pool.lend(backend, *own, repetition)
+        for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
+            if transfer.source not in origins:
+                own = transfer.source, self._size * transfer.scale, transfer.engine
+                origins[transfer.source] = pool.lend(backend, *own, repetition)
         return origins
 
     def fill(self, pool: BufferPool) -> None:
@@ -253,13 +248,10 @@ class Measurement:
         array = self.planned.does.array
         if array is not None and array.computes:
             return Pattern.NUMBERS, RESULTS[array.kind]
-        return (self._moved(copy),) * 2
-
-    def _moved(self, copy: Copy) -> Pattern:
         if touches(copy.transfer):
-            return self.staging.pattern
+            return (self.staging.pattern,) * 2
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
-        return Pattern.CONSTANT if constant else Pattern.WORDS
+        return (Pattern.CONSTANT if constant else Pattern.WORDS,) * 2
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
@@ -297,7 +289,8 @@ class Measurement:
         if self.verifies:
             problem = problem or next(self._mismatches(last), None)
         definition = self.definition or definition_of(self.planned, timings)
-        placements = tuple(buffer.placement() for buffer in self._buffers())
+        placements = tuple(buffer.placement() for buffer in self._buffers)
+        has_parts = len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
         return by_name(
             CellResult, extra, taken, self.planned,
             status="fail" if problem else "pass",
@@ -310,19 +303,11 @@ class Measurement:
             placement=placements,
             samples=self.figures(timings, taken.loops, definition),
             repetitions=(taken.gates,),
-            parts=tuple(self._parts(taken.loops, timings, definition)) if self._has_parts else (),
+            parts=tuple(self._parts(taken.loops, timings, definition)) if has_parts else (),
             readings=readings,
             definition=definition,
             counters=total(timing.counters for timing in timings),
         )  # fmt: skip
-
-    def _buffers(self) -> Iterator[Buffer]:
-        for copy in self.copies:
-            yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
-
-    @property
-    def _has_parts(self) -> bool:
-        return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(
         self, loops: int, timings: Sequence[Timing], definition: Definition | None
@@ -345,7 +330,7 @@ class Measurement:
             yield TransferFigure(number, size, figures, None)
 
     def _notes(self) -> Iterator[Note]:
-        for buffer in self._buffers():
+        for buffer in self._buffers:
             yield from map(Remark, buffer.warnings)
         if self.planned.workload is not None:  # whose `how` says what carried it out
             return

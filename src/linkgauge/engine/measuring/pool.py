@@ -156,6 +156,8 @@ class Staging:
         """Borrows the shared buffers, by memory. If an accelerator uses a buffer, its backend
         allocates it: host threads can access that buffer, but an accelerator cannot access theirs.
         Raises Unsupported for transfers that cannot share a buffer."""
+        if not self._users:
+            return {}
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))

@@ -10,8 +10,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from statistics import median_low
-from typing import TypeVar
+from typing import Any
 
 from linkgauge.backends.protocol import Backend, HasTelemetry, follows
 from linkgauge.model.hardware.inventory import Reading, Telemetry
@@ -27,7 +28,6 @@ FIRST_WAIT_SECONDS = 0.05
 than a reading should have one."""
 
 TelemetrySources = Mapping[Memory, HasTelemetry]
-_N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
@@ -94,26 +94,21 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
     replays = None  # a single reading cannot show new replays
     if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
         replays = last.pcie_replays - first.pcie_replays
-    clocks = _known(sense.clock for sense in senses)
+
+    def reported(field: str) -> list[Any]:
+        return [value for sense in senses if (value := getattr(sense, field)) is not None]
+
+    speeds, widths, clocks = map(reported, ("link_speed", "link_width", "clock"))
     return Reading(
         memory=memory,
         count=len(known),
         seconds=known[-1][0] - known[0][0],
-        link_speed=_middle(sense.link_speed for sense in senses),
-        link_width=_middle(sense.link_width for sense in senses),
+        link_speed=median_low(speeds) if speeds else None,
+        link_width=median_low(widths) if widths else None,
         clock_min=min(clocks, default=None),
         clock_max=max(clocks, default=None),
-        temperature_max=max(_known(sense.temperature for sense in senses), default=None),
-        power_max=max(_known(sense.power for sense in senses), default=None),
-        throttled=tuple(dict.fromkeys(why for sense in senses for why in sense.throttled)),
+        temperature_max=max(reported("temperature"), default=None),
+        power_max=max(reported("power"), default=None),
+        throttled=tuple(dict.fromkeys(chain.from_iterable(reported("throttled")))),
         pcie_replays=replays,
     )
-
-
-def _known(values: Iterable[_N | None]) -> list[_N]:
-    return [value for value in values if value is not None]
-
-
-def _middle(values: Iterable[_N | None]) -> _N | None:
-    known = _known(values)
-    return median_low(known) if known else None

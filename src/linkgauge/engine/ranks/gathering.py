@@ -20,7 +20,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
-from linkgauge.engine.workers.deadlines import Deadlines
+from linkgauge.engine.workers.messages import Deadlines
 from linkgauge.machine.processes.channel import Channel, encode
 from linkgauge.machine.processes.launch import Launch, host_name, ranks_per_cpu
 from linkgauge.machine.processes.wire import (

@@ -19,8 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.engine.workers.deadlines import Deadlines
-from linkgauge.engine.workers.messages import DOING, Heartbeat
+from linkgauge.engine.workers.messages import DOING, Deadlines, Heartbeat
 from linkgauge.machine.processes.channel import (
     Broke,
     Channel,

@@ -16,8 +16,7 @@ from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
 from linkgauge.engine.measuring.adapter_counters import AdapterCounters
 from linkgauge.engine.measuring.pool import BufferPool
-from linkgauge.engine.workers.deadlines import Deadlines
-from linkgauge.engine.workers.messages import Signs
+from linkgauge.engine.workers.messages import Deadlines, Signs
 from linkgauge.engine.workers.process import CpuWaits
 from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.host import read_host

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from linkgauge.engine.workers.deadlines import Deadlines
+from linkgauge.engine.workers.messages import Deadlines
 from linkgauge.machine.processes.launch import (
     Launch,
     host_name,

@@ -1,12 +1,13 @@
 """Messages from the controller to the processes that measure, and the workers' reports of their
-state. They carry complete values and are never sent while a clock runs."""
+state. They carry complete values and are never sent while a clock runs. A process that sends none
+before its deadline counts as lost."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -135,7 +136,8 @@ def concurrent_unable(
     """Returns the results of all cells, in order. `measure` measures all cells but those that the
     plan skips or `check` refuses, whose results say so. If `check` refuses a cell that must run at
     the same time as the others, all are refused."""
-    results: dict[int, CellResult] = {}
+    refusals: dict[int, CellResult] = {}
+    able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
         try:
             result = skipped_by_plan(cell) or check(cell)
@@ -143,11 +145,12 @@ def concurrent_unable(
             if cell.at_once:
                 return tuple(refused(one, error) for one in cells)
             result = refused(cell, error)
-        if result is not None:
-            results[at] = result
-    if able := [at for at in range(len(cells)) if at not in results]:
-        results |= dict(zip(able, measure(tuple([cells[at] for at in able])), strict=True))
-    return tuple([results[at] for at in range(len(cells))])
+        if result is None:
+            able.append(cell)
+        else:
+            refusals[at] = result
+    measured = iter(measure(tuple(able)) if able else ())
+    return tuple([refusals.get(at) or next(measured) for at in range(len(cells))])
 
 
 def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
@@ -233,3 +236,58 @@ class Signs:
         if not again or now - self._sent >= SIGN_SECONDS:
             self._sent = now
             self._send(self._at)
+
+
+# Deadlines after which another process counts as lost. They apply to workers and ranks.
+
+ANSWER_SECONDS, RATE = 30.0, 100e6
+"""The most seconds for an answer or for the start of a cell, and the rate in bytes/s at which bytes
+must move."""
+TIMES_LONGEST = 20
+LEAST_SECONDS = 10.0
+"""The least limit of each later phase and each sample. The limit is a multiple of the warm-up or
+the longest sample so far. It detects hangs; it is no estimate of the whole time."""
+WORK_SETUP_SECONDS = 600.0
+"""The additional seconds that an AI workload may take until it is warmed up. In this time weights
+are drawn, and kernels may be compiled."""
+SIGN_SECONDS = 2.0
+"""The seconds in which a rank must give a sign of life."""
+SETTLE_SECONDS = 20.0
+"""The seconds in which ranks that wait for a lost rank must answer. This is longer than connections
+may be silent."""
+MOST_RANKS_PER_CPU = 8.0
+"""The largest factor for all these limits if ranks share CPUs. The factor is the number of ranks
+per CPU."""
+
+
+class Deadlines(NamedTuple):
+    """Deadlines in seconds. `slow` is the factor by which everything may take longer than usual.
+    `limit` replaces the usual time for an answer."""
+
+    slow: float = 1.0
+    limit: float | None = None
+
+    @classmethod
+    def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Deadlines:
+        return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
+
+    def of_start(self, moved: int, more: float = 0.0) -> float:
+        """Returns the seconds allowed to warm up work that moves `moved` bytes, plus `more`."""
+        return self.slow * (ANSWER_SECONDS + more + moved / RATE)
+
+    def of_answer(self, moved: int = 0) -> float:
+        """Returns the seconds that a rank may take to answer while it moves `moved` bytes."""
+        return self.of_start(moved) if self.limit is None else self.limit
+
+    def of_step(self, longest: float) -> float:
+        """Returns the seconds allowed for a phase or sample, by the `longest` so far."""
+        return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
+
+    @property
+    def of_sign(self) -> float:
+        return self.slow * SIGN_SECONDS
+
+    @property
+    def of_settling(self) -> float:
+        """The seconds in which ranks must answer after they waited for a lost rank."""
+        return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS

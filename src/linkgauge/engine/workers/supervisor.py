@@ -27,11 +27,12 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Profiler, Settings, Tried
 
-from .deadlines import WORK_SETUP_SECONDS, Deadlines
 from .messages import (
     FIRST,
     NOT_REACHED,
+    WORK_SETUP_SECONDS,
     Command,
+    Deadlines,
     FindBuffer,
     Heartbeat,
     Measure,

@@ -14,13 +14,10 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import devices_of, glance, hook_of_backend, hook_of_backends, open_backend
 from linkgauge.backends.protocol import Backend, Glance, Readies, Tuner, follows
-from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.equivalent import EquivalentCells
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
 from linkgauge.engine.measuring.measurement import Measurement
 from linkgauge.engine.measuring.pool import BufferPool
-from linkgauge.machine.host import read_host
-from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.source import commit
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import LinkgaugeError, Unsupported
@@ -36,7 +33,8 @@ from .messages import FIRST, Repetition, concurrent_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
-    from linkgauge.backends.sim import SimBackend
+    from linkgauge.backends.sim.backend import SimBackend
+    from linkgauge.engine.measuring.background_load import BackgroundLoad
 
 POOL_SHARE = 0.5
 """The share of the host's available memory that buffers may keep between cells."""
@@ -60,7 +58,11 @@ class LocalWorker:
         self.leads = True
         """Whether this worker's results count. If several workers measure the same cells, the
         results of one count."""
-        self._neighbours = BackgroundLoad() if settings.simulation is None else None
+        self._neighbours: BackgroundLoad | None = None
+        if settings.simulation is None:  # what reads this machine is not loaded for a simulated one
+            from linkgauge.engine.measuring.background_load import BackgroundLoad
+
+            self._neighbours = BackgroundLoad()
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
         """Returns the host and these backends' devices. Backends without devices are listed with
@@ -92,6 +94,8 @@ class LocalWorker:
         """Returns the facts that a survey leaves out, and the reason for each unreadable one."""
         if self._simulated is not None:
             return self._simulated.look()
+        from linkgauge.machine.read_inventory import read_inventory
+
         here = read_inventory()
         found: list[Accelerator] = []
         unknown: list[Gap] = []
@@ -137,7 +141,11 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        return read_host() if self._simulated is None else self._simulated.host()
+        if self._simulated is not None:
+            return self._simulated.host()
+        from linkgauge.machine.host import read_host
+
+        return read_host()
 
     @cached_property
     def _pool(self) -> BufferPool:
@@ -148,7 +156,7 @@ class LocalWorker:
     def _simulated(self) -> SimBackend | None:
         if self._settings.simulation is None:
             return None
-        from linkgauge.backends.sim import simulate
+        from linkgauge.backends.sim.backend import simulate
 
         cpus = self._settings.surroundings.cpus
         return simulate(self._settings.simulation, self._settings.engines, cpus)
@@ -185,8 +193,9 @@ class LocalWorker:
 
         def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
-            if self._neighbours is not None and self.leads:
-                self._neighbours.begin()
+            neighbours = self._neighbours if self.leads else None
+            if neighbours is not None:
+                neighbours.begin()
             before = self._simulated.network_counters() if self._simulated is not None else ()
             measured, found = measure_together(
                 made,
@@ -202,16 +211,13 @@ class LocalWorker:
                 seconds = measured[0].seconds or 0.0
                 rose = rises(before, self._simulated.network_counters(), seconds)
                 measured = tuple(msgspec.structs.replace(one, rises=rose) for one in measured)
-            return self._loaded(measured)
+            if neighbours is not None:
+                engines = (transfer.engine for cell in measured for transfer in cell.transfers)
+                load = neighbours.end(any(engine.owner.is_host for engine in engines))
+                measured = tuple(msgspec.structs.replace(one, load=load) for one in measured)
+            return measured
 
         return concurrent_unable(cells, make, measure)
-
-    def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        if self._neighbours is None or not self.leads:
-            return tuple(cells)
-        engines = (transfer.engine for cell in cells for transfer in cell.transfers)
-        load = self._neighbours.end(any(engine.owner.is_host for engine in engines))
-        return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
         backends = [self._backend(name) for name in backends_of(cell.transfers)]

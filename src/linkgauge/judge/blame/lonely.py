@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.verdict import FAR
-from linkgauge.model.earlier import Earlier
+from linkgauge.model.documents.expected import Earlier
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.units import count_of

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from linkgauge.judge.blame.limits import SHOWN
 from linkgauge.model.by_name import by_name
+from linkgauge.model.documents.expected import Earlier, EarlierLoss
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
-from linkgauge.model.earlier import Earlier, EarlierLoss
 from linkgauge.model.recorded import PathKind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven

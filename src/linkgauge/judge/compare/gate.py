@@ -13,12 +13,12 @@ import msgspec
 
 from linkgauge.judge.waivers import Waiving
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.expected import Waiver
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import Aim, RunChange, largest_loss, log_of_loss, loss
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better, count_of, percent
-from linkgauge.model.waiver import Waiver
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs, as_recorded, of_one_size

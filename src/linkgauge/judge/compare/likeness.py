@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from linkgauge.judge.neighbours import at_work
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import bytes_of
+from linkgauge.model.counters import Load
 from linkgauge.model.documents.history import Figure, figures_by_result
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.errors import NOT_TRIED
 from linkgauge.model.hardware.host_use import HostUse, host_use
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.load import Load
 from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within

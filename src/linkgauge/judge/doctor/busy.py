@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import BUSIEST
+from linkgauge.model.counters import Load
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.host_details import stolen
 from linkgauge.model.hardware.part import MACHINE
-from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent

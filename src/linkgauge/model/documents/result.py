@@ -9,29 +9,25 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model import joining, shareable
-from linkgauge.model.counters import Counters, total
+from linkgauge.model.counters import Counters, Load, joined_loads, total
 from linkgauge.model.curves import Levels, SizeLine
-from linkgauge.model.earlier import Earlier
+from linkgauge.model.documents.expected import Earlier, Waiver
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.hardware.inventory import Inventory, Reading
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.network import CounterRise, joined_rises
 from linkgauge.model.kernel_log import KernelLog
-from linkgauge.model.load import Load
-from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Note, Profiled
 from linkgauge.model.operations.overlap import ALL
 from linkgauge.model.operations.workload import WorkDone
-from linkgauge.model.pairs import SampledPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.recorded import PathKind
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Interval, Summary
-from linkgauge.model.transfer import Cell, Report
+from linkgauge.model.transfer import Cell, Report, SampledPairs
 from linkgauge.model.units import Better
-from linkgauge.model.waiver import Waiver
 
 from .expected import Expected as Expected  # noqa: PLC0414  # readers of a cell find it here
 from .soak import Soak

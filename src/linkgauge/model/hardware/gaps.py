@@ -30,6 +30,20 @@ def read_gap(text: str) -> Gap:
     return Gap(why, *fields.split(", ")) if why else Gap(text)
 
 
+# The reasons of a real machine's readers that a simulated machine gives, too.
+NONE_LISTED = Gap(
+    "/sys/bus/pci/devices lists none (no PCI bus, or a container that hides it: run on the host)",
+    "PCI functions",
+)
+NO_NAMES = Gap("no PCI ID database (package pci.ids)", "names of PCI functions")
+NOT_GROUPED = "the function is in no group: no IOMMU is in use, or none is visible"
+NO_GROUPS = "no /sys/kernel/iommu_groups (a kernel without IOMMU, a container, or not captured)"
+NO_TABLE = (
+    "/sys/firmware/dmi/tables/DMI is missing (a board with a device tree, a virtual machine, a "
+    "container)"
+)
+
+
 AssumedFact = Literal[
     "PCIe link",
     "link",

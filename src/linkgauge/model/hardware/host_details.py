@@ -1,4 +1,5 @@
-"""The facts that the kernel reports of a host beyond those in model.hardware.machine.Host."""
+"""The facts that the kernel reports of a host beyond those in model.hardware.machine.Host, and the
+published facts of its processor's family."""
 
 from __future__ import annotations
 
@@ -131,3 +132,75 @@ def stolen(before: HostDetails, after: HostDetails) -> float | None:
         return None
     stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
     return stolen / (after.cpu_ticks - before.cpu_ticks)
+
+
+# Families of server processors, and a core's share of the last-level cache, as published.
+
+_MI = 1 << 20
+
+
+class Source(msgspec.Struct, frozen=True):
+    title: str
+    address: str
+
+
+class CpuFamily(msgspec.Struct, frozen=True):
+    """`codes` are values of `HostDetails.cpu_code`; `cache_per_core` is in bytes."""
+
+    name: str
+    codes: tuple[str, ...]
+    cache_per_core: int | None = None
+    source: Source | None = None
+
+
+def _intel(*models: int) -> tuple[str, ...]:
+    return tuple(f"GenuineIntel 6 {model}" for model in models)
+
+
+def _amd(family: int, first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"AuthenticAMD {family} {model}" for model in range(first, last + 1))
+
+
+_ROME = Source(
+    "AMD Rome Second Generation EPYC Review, Memory Subsystem: Latency (AnandTech)",
+    "https://www.anandtech.com/Show/Index/14694?cPage=4&all=False&sort=0&page=7"
+    "&slug=amd-rome-epyc-2nd-gen",
+)
+_INTEL = Source(
+    "Article 000027820, cache hierarchies of Intel Xeon Scalable processors (Intel)",
+    "https://www.intel.com/content/www/us/en/support/articles/000027820/processors/"
+    "intel-xeon-processors.html",
+)
+_EMERALD = Source(
+    "Intel Xeon Granite Rapids CPUs get major cache upgrade (TweakTown), Emerald Rapids 64 Core",
+    "https://www.tweaktown.com/news/95712/intel-xeon-granite-rapids-cpus-get-major-cache-upgrade-"
+    "top-sku-now-has-480mb-of-l3/index.html",
+)
+_GRANITE = Source(
+    "Intel's comeback: Granite Rapids mit 96 Kernen im Test (Hardwareluxx), Xeon 6980P",
+    "https://www.hardwareluxx.de/index.php/artikel/hardware/prozessoren/"
+    "64561-intels-comeback-granite-rapids-mit-96-kernen-im-test.html",
+)
+_GENOA = Source(
+    "AMD EPYC 9004 Series (HPC Tech), EPYC 9654",
+    "https://www.hpctech.co.jp/product/amd-epyc-9004-series/",
+)
+
+FAMILIES: tuple[CpuFamily, ...] = (
+    CpuFamily("Intel Broadwell-EP", _intel(79)),
+    # Xeon Platinum 8280: 38.5 MiB, 28 cores. Skylake and Cascade Lake share the model number.
+    CpuFamily("Intel Skylake-SP or Cascade Lake-SP", _intel(85), 77 * _MI // 56, _INTEL),
+    CpuFamily("Intel Ice Lake-SP", _intel(106, 108), 60 * _MI // 40, _INTEL),
+    CpuFamily("Intel Sapphire Rapids", _intel(143), 105 * _MI // 56, _INTEL),
+    CpuFamily("Intel Emerald Rapids", _intel(207), 320 * _MI // 64, _EMERALD),
+    CpuFamily("Intel Granite Rapids", _intel(173, 174), 504 * _MI // 128, _GRANITE),
+    CpuFamily("AMD EPYC Rome (Zen 2)", _amd(23, 48, 63), 16 * _MI // 4, _ROME),
+    CpuFamily("AMD EPYC Milan (Zen 3)", _amd(25, 0, 15)),
+    CpuFamily("AMD EPYC Genoa (Zen 4)", _amd(25, 16, 31), 384 * _MI // 96, _GENOA),
+    CpuFamily("Arm Neoverse-N1", ("0x41 0xd0c",)),
+    CpuFamily("Arm Neoverse-V1", ("0x41 0xd40",)),
+)
+
+
+def family_of(code: str | None) -> CpuFamily | None:
+    return next((one for one in FAMILIES if code in one.codes), None)

@@ -237,7 +237,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def alone(self) -> Machine:
         """The machine as one process sees it, if all ranks share a host but no device."""
-        if len({rank.host for rank in self.ranks}) != 1:
+        if not self.ranks or len({rank.host for rank in self.ranks}) > 1:
             return self
         found = self.on(self.ranks[0].host)
         return found if len(found.by_memory) == len(self.all_devices) else self

@@ -101,15 +101,12 @@ class _Graph:
         single = {here for here, own in self.adjacent.items() if len({hop.end for hop in own}) < 2}
         self._dead_ends = dead_ends | single
         self._onward = cache(self._find_onward)
-        self._steps = cache(self._find_steps)
         self.reach = cache(self._reach)
         self._toward = cache(self._find_toward)
 
-    def _find_onward(self, here: str) -> list[Crossing]:
-        return [hop for hop in self.adjacent[here] if hop.end not in self._dead_ends]
-
-    def _find_steps(self, here: str) -> list[tuple[str, int]]:
-        return [(hop.end, hop.cost) for hop in self._onward(here)]
+    def _find_onward(self, here: str) -> list[tuple[Crossing, str, int]]:
+        hops = self.adjacent[here]
+        return [(hop, hop.end, hop.cost) for hop in hops if hop.end not in self._dead_ends]
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
@@ -119,7 +116,7 @@ class _Graph:
             if cost > found[here][0]:
                 continue
             paths = found[here][1]
-            for there, more in self._steps(here):
+            for _, there, more in self._onward(here):
                 onward = cost + more
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -163,12 +160,12 @@ class _Graph:
         return None if least is None else (least, sum(n for cost, n in ends if cost == least))
 
     def _find_toward(self, here: str, target: str) -> list[Crossing]:
-        back, hops = self.reach(target), self._onward(here)
+        back, onward = self.reach(target), [*self._onward(here)]
         if target in self._dead_ends:
-            hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
-        costs = [hop.cost + back[hop.end][0] if hop.end in back else math.inf for hop in hops]
-        least = min(costs, default=math.inf)
-        return [hop for hop, cost in zip(hops, costs, strict=True) if cost == least < math.inf]
+            onward += [(hop, target, hop.cost) for hop in self.adjacent[here] if hop.end == target]
+        ways = [(cost + back[end][0], hop) for hop, end, cost in onward if end in back]
+        least = min((cost for cost, _ in ways), default=math.inf)
+        return [hop for cost, hop in ways if cost == least < math.inf]
 
     def route(
         self, source: str, target: str, routing: Routing = "spread"

@@ -92,7 +92,6 @@ class Wiring:
         self._idle: dict[str, int] = {}
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
-        self._models = {name: model for name, (model, _) in machine.devices.items()}
         self._shared = shared = Shared()  # the links of thousands of devices are equivalent
         self._near = {
             **{memory: shared(f"host:{self._node(memory)}") for memory in machine.accelerators},
@@ -104,7 +103,6 @@ class Wiring:
             name: f"{bool(cpus)} {round(math.log2(memory or 1))}"
             for name, (cpus, memory) in machine.nodes.items()
         }
-        self._cpus = {name: cpus for name, (cpus, _) in machine.nodes.items()}
         self.adapters = machine.endpoints.keys() - machine.addresses.keys()
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
@@ -154,7 +152,7 @@ class Wiring:
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
     def distance(self, one: str, other: str) -> int | None:
-        here, there = (int(name.rpartition(":")[2]) for name in (one, other))
+        here, there = int(one.rpartition(":")[2]), int(other.rpartition(":")[2])
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
@@ -298,7 +296,8 @@ class Wiring:
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
         parts.update(map(Part.of, transfer.memories))
         # Threads of a node are as many as it has CPUs, if no number is given.
-        threads = transfer.engine.count or self._cpus.get(owner)
+        cpus, _ = self._machine.nodes.get(owner, (None, None))
+        threads = transfer.engine.count or cpus
         by = f"{threads}" if transfer.engine.kind == "cpu" else ""
         kinds: list[str] = [transfer.engine.kind, by]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
@@ -308,7 +307,8 @@ class Wiring:
             crossed, grades = self._between(one, other)
             parts |= crossed
             kinds += grades
-        kinds += [self._models[end] for end in ends if end in self._models]
+        devices = self._machine.devices
+        kinds += [devices[end][0] for end in ends if end in devices]
         kinds += [self._nodes[end] for end in ends if end in self._nodes]
         nodes = filter(is_node, ends)
         remote = any(self._near.get(one, node) != node for node in nodes for one in ends)
@@ -346,9 +346,9 @@ class Wiring:
         found = {Part.fabric_switch(place): meeting[place] for place in self.switches}
         for wire in self.wires:
             if wire.kind == "bridge":
-                ports = [place for place in (wire.a, wire.b) if place not in self._nodes]
-                links = set[Part]().union(*(meeting[port] for port in ports))
-                found.setdefault(wire.part, set()).update(links - {wire.part})
+                links = found.setdefault(wire.part, set())
+                for port in {wire.a, wire.b} - self._nodes.keys():
+                    links |= meeting[port] - {wire.part}
         return found
 
 

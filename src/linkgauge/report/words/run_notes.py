@@ -108,7 +108,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
         return
     if assumed := run.machine.known.assumed:
         yield Noted(f"assumed, as nothing states it: {assumed_shown(assumed)}").line()
-    from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
+    from linkgauge.backends.sim.machine import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):
         yield Noted(f"fault {fault} had no effect: {why}").line()

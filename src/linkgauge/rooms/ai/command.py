@@ -101,8 +101,7 @@ def ai(asked: AiOptions) -> int:
         linkgauge ai training_step --ranks 2
         linkgauge ai serving --url http://127.0.0.1:8000
     """
-    from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import settings_of, under
+    from linkgauge.cli.requests import request_of, settings_of, under
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.keeping import Display

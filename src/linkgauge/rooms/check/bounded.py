@@ -27,10 +27,9 @@ from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.pairs import PairSample
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
-from linkgauge.model.transfer import Benchmark
+from linkgauge.model.transfer import Benchmark, PairSample
 
 LINKS = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
 HOST = ("host_to_host_memcpy_read_cpu",)

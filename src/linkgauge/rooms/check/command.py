@@ -149,7 +149,7 @@ def _reserve(seconds: float) -> float:
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
-    from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.requests import request_of
     from linkgauge.engine.request import Selection, choose_backends
 
     from .bounded import PROFILE, brief_settings

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from linkgauge.backends.sim import SimBackend, simulate
+from linkgauge.backends.sim.backend import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.machine.network_counters import CounterReader

@@ -19,10 +19,10 @@ from linkgauge.history.tables import runs
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.expected import Waiver
 from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.waiver import Waiver
 
 SECOND = 1e-6
 DAYS = 30

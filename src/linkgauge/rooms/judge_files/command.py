@@ -75,7 +75,7 @@ def reported_runs(asked: JudgeOptions) -> ReportedRun:
     Raises InputError if a text cannot be read or has no figures."""
     from msgspec.structs import replace
 
-    from linkgauge.cli.options_record import command_of
+    from linkgauge.cli.requests import command_of
     from linkgauge.report.keeping import Display
 
     from .judging import judged_hosts, keep, read_given_files

@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from linkgauge.backends import GPUS
-from linkgauge.benchmarks.latency import FLAG_BYTES
-from linkgauge.benchmarks.table import DeviceSet, Sweep
+from linkgauge.benchmarks.table import FLAG_BYTES, DeviceSet, Sweep
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import OperationName, OutsideOperation, named

@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.model.documents.result import Run
 from linkgauge.report.files import write_document
@@ -16,7 +15,7 @@ from linkgauge.report.keeping import Display, Keeper, Kept
 from linkgauge.report.live import LiveReport, summary_blocks
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
-from linkgauge.uses.measuring import concluded, keeper_of
+from linkgauge.uses.measuring import concluded, keeper_of, opened_by_launch
 
 from . import SCALING
 from .scaling import pairs_in_doubt, scaling_of
@@ -46,6 +45,6 @@ class LiveScaling(LiveReport):
 
 def carry_out(request: RunRequest, display: Display) -> int:
     keeper = keeper_of(display, ScalingKeeper)
-    with opened(request) as session, LiveScaling(keeper) as report:
+    with opened_by_launch(request) as session, LiveScaling(keeper) as report:
         plan = session.plan(report)
         return concluded(session, plan, report, keeper, report.conclude)

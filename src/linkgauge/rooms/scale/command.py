@@ -76,8 +76,7 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def requested(asked: ScaleOptions) -> RunRequest:
-    from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import settings_of
+    from linkgauge.cli.requests import request_of, settings_of
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import UnknownName, hint
     from linkgauge.model.operations.collective import COLLECTIVE_NAMES

@@ -66,8 +66,7 @@ def traffic(asked: TrafficOptions) -> int:
         linkgauge traffic --streams 16 --duration 5"""
     import msgspec
 
-    from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import engines_of, settings_of
+    from linkgauge.cli.requests import engines_of, request_of, settings_of
     from linkgauge.model.units import parse_size
     from linkgauge.report.keeping import Display
     from linkgauge.uses.measuring import carry_out

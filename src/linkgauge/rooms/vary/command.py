@@ -127,8 +127,7 @@ def vary(asked: VaryOptions) -> int:
 
 
 def requested(asked: VaryOptions) -> RoundsRequest:
-    from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.requests import settings_of
+    from linkgauge.cli.requests import request_of, settings_of
     from linkgauge.model.settings import EngineSettings
 
     from .carrying_out import check_rounds

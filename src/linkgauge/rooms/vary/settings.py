@@ -156,7 +156,7 @@ def host_of(simulation: Simulation | None) -> Host:
         from linkgauge.machine.host import read_host
 
         return read_host()
-    from linkgauge.backends.sim import simulate
+    from linkgauge.backends.sim.backend import simulate
 
     return simulate(simulation, EngineSettings()).host()
 

@@ -64,7 +64,7 @@ def watch(asked: WatchOptions) -> int:
         linkgauge watch --probes 1 --json"""
     from msgspec.structs import replace
 
-    from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.requests import request_of
     from linkgauge.engine.request import Selection
     from linkgauge.model.units import parse_fraction
 

@@ -14,10 +14,10 @@ from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.spending import setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.cell_id import CellId, TableId, cell_id
+from linkgauge.model.counters import AT_WORK
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.load import AT_WORK
 from linkgauge.model.settings import REPETITION_SECONDS
 
 HOST = "host"

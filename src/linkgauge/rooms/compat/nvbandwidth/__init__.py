@@ -21,8 +21,7 @@ from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.pairs import PairSample
-from linkgauge.model.transfer import Benchmark, Place
+from linkgauge.model.transfer import Benchmark, PairSample, Place
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.words.run_notes import note_lines
