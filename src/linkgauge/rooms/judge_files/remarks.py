@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from statistics import median
 
 from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import FAR, is_across, is_net, narrowed, shown
+from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown
 from .products import VENDORS, product_of, shipped
+from .scan import RUN
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
@@ -38,15 +41,17 @@ _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
+_DIFFER = 1.5
+"""The ratio between figures of a test's runs from which something differs between the runs."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
     seen = _Seen(run, tool)
-    for group in (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies):
+    for group in (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_runs, _of_copies):
         group(seen)
-    return seen.said
+    return [*dict.fromkeys(seen.said)]
 
 
 class _Seen:
@@ -67,7 +72,9 @@ class _Seen:
         self.is_across = is_across(tool)
         expected = (one.cell.expected for one in self.cells)
         self.is_expected = any(one is not None and one.achievable for one in expected)
-        self.curves = [(one, curve) for one in run.results if (curve := _curve(one.cells))]
+        tables = ((o, grouped((c.column.partition(RUN)[2], c) for c in o.cells)) for o in run.results)
+        curves = ((one, _curve(cells)) for one, runs in tables for cells in runs.values())
+        self.curves = [(one, curve) for one, curve in curves if curve]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
         if applies:
@@ -102,6 +109,12 @@ def _between(seen: _Seen) -> None:
     reasons = (expected.because for expected in odd if expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
+    peer, staged = (
+        [o.cell.headline or 0.0 for o in seen.cells if o.benchmark == f"{way}_latency"]
+        for way in ("peer", "staged")
+    )
+    if peer and staged:
+        seen.say("peer_times", peer=median(peer) * 1e6, staged=median(staged) * 1e6)
     seen.say("no_NVLS", "no NVLS" in ways)
 
 
@@ -198,10 +211,15 @@ def _of_tools(seen: _Seen) -> None:
     is_reported = seen.carried is not None
     if most:
         _reported_speed(seen, most / 1e9)
-        seen.say("adapter_speed", not (is_reported or is_tcp), fit=_fitting(seen, most / 1e9, 1))
+        is_unsaid = not (is_reported or is_tcp or "software" in settings)
+        seen.say("adapter_speed", is_unsaid, fit=_fitting(seen, most / 1e9, 1))
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
+        seen.say("software", "software" in settings, device=settings.get("software"))
+        is_below = seen.carried is not None and most < _LOADED[0] * REACHED * seen.carried.rate
+        fit = [one for one in pcie_of(most) if not one.endswith(("x1", "x2"))]
+        seen.say("adapter_slot", is_below and fit, rate=most / 1e9, fit=" or ".join(fit))
         largest = max((one.cell.bytes or 0 for one in own), default=0)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
@@ -244,7 +262,8 @@ def _of_copies(seen: _Seen) -> None:
     own = (one.cell for one in seen.cells if one.benchmark == nodes)
     far = max((cell.headline or 0.0 for cell in own if cell.row != cell.column), default=0.0)
     seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
-    seen.say("window", seen.has("gdrcopy"))
+    writes, reads = (seen.best(f"gdrcopy_{way}") for way in ("write", "read"))
+    seen.say("window" if reads < writes / 2 else "cached_window", seen.has("gdrcopy"))
     copy, triad = (seen.best(f"memory_stream_{kind}") / 1e9 for kind in ("copy", "triad"))
     carried = (seen.known.host.memory_rate or 0.0) / 1e9
     share = f"{max(copy, triad) / (carried or 1):.0%}"
@@ -257,6 +276,22 @@ def _of_copies(seen: _Seen) -> None:
     for model in seen.models:
         if (product := product_of(model)) and product.copies:
             seen.say("slow_copies", is_local, model=model, rate=product.copies)
+
+
+def _of_runs(seen: _Seen) -> None:
+    """Says how runs of one test differ: at the largest size, or the smallest for messages' times."""
+    keyed = (
+        ((o.benchmark, o.cell.row, o.cell.column.partition(RUN)[0], o.cell.bytes or 0), o.cell)
+        for o in seen.cells if o.cell.headline
+    )  # fmt: skip
+    several = [(name, (size, own)) for (name, *_, size), own in grouped(keyed).items() if own[1:]]
+    for name, some in grouped(several).items():
+        is_late = "lat" in name
+        own = (min if is_late else max)(some, key=lambda one: one[0])[1]
+        figures = sorted(one.headline or 0.0 for one in own)
+        is_time = is_late or isinstance(own[0].operation, Collective)
+        each = (f"{f * 1e6:.3g} µs" if is_time else f"{f / 1e9:.3g} GB/s" for f in figures)
+        seen.say("runs", figures[-1] > _DIFFER * figures[0], name=name, each=and_all(each))
 
 
 # Curves of collectives.

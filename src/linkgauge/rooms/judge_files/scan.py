@@ -24,6 +24,14 @@ _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
 """A field of a description, or a heading above fields that are indented more."""
 
 
+RUN = ", run "
+
+
+def nth(run: int) -> str:
+    """Returns what a column's name ends with in a text's second and later runs of a test."""
+    return f"{RUN}{run}" if run > 1 else ""
+
+
 @cache
 def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(re.sub(r"\(\?P<\w+>", "(", one.pattern) for one in patterns))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..facts import ReportedFigure, ReportedGpu, copied
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import LATENCY
+
+from ..facts import HostFigure, ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, Grid, grid_at, scale_of
 from ..scan import TextScan
 
@@ -20,6 +23,7 @@ _FAILED = (
 
 def _read_peers(seen: TextScan) -> None:
     refused, ways, is_read = set[tuple[int, int]](), set[str](), False
+    times = list[ReportedFigure]()
     kind = "sm" if any("--sm_copy" in line for line in seen.lines) else "ce"
     for number, own, _ in seen.marks(
         r"\s*Device: (?P<device>\d{1,3}), (?P<name>.{1,100}?), pciBusID: (?P<bus>[0-9a-f]{1,2}), "
@@ -42,15 +46,25 @@ def _read_peers(seen: TextScan) -> None:
             is_read = True
             seen.figures += _peers(own, seen.grid(number + 1), refused, kind)
         else:
+            times += _times(own["other"], seen.grid(number + 1))
             starts = [number + 1, number + 2]
             for at in starts:  # the devices' and the host's
                 used = grid_at(seen.lines, at)[1]
                 seen.used |= used
                 starts += [max(used) + 1] if used else []
-    if is_read or seen.gpus:
+    seen.figures += () if is_read else times
+    if is_read or times or seen.gpus:
         for _ in seen.marks(*_FAILED):
             pass
         seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways))
+
+
+def _times(title: str, grid: Grid) -> Iterator[ReportedFigure]:
+    name = f"{'peer' if 'Enabled' in title else 'staged'}_latency"
+    cell = HostFigure("null -> null by host:0.cpu", LATENCY.symbol, Report.LATENCY)
+    for (row, column), time in grid.items() if "Latency" in title else ():
+        if time is not None and row != column:
+            yield ReportedFigure(name, str(row), str(column), time * 1e-6, 4, host=cell)
 
 
 def _peers(
