@@ -121,7 +121,7 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
     severity = _severity(slow)
     through = [row for row in rows if suspect.part in row.parts]
     if not others and any(row.peers not in kinds and not row.slow for row in through):
-        severity, why = "warn", "its other cells are as fast as they should be, and no equal part tells"
+        severity, why = "warn", "its other cells are fast enough, and no equal part tells"
     return blame.finding("slow", severity, found, why, (), [row.case for row in slow])
 
 

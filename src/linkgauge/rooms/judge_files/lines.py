@@ -47,7 +47,9 @@ def _unnumbered(lines: list[str]) -> list[str]:
     found = [_NUMBERED.match(line) for line in lines if line]
     first = int(found[0][1]) if found and found[0] else 0
     is_numbered = all(one and int(one[1]) == n for n, one in enumerate(found, first))
-    return [_NUMBERED.sub("", o, 1) for o in lines] if is_numbered and len(found) >= _FEWEST else lines
+    if not is_numbered or len(found) < _FEWEST:
+        return lines
+    return [_NUMBERED.sub("", line, 1) for line in lines]
 
 
 def plain(text: str) -> tuple[str, int]:

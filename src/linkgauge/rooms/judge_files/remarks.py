@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from statistics import median
+from itertools import combinations
 
 from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
@@ -17,7 +17,7 @@ from linkgauge.model.units import count_of, format_size
 
 from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown
 from .products import VENDORS, product_of, shipped
-from .scan import RUN
+from .scan import DIFFER, RUN
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
@@ -41,8 +41,6 @@ _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
-_DIFFER = 1.5
-"""The ratio between figures of a test's runs from which something differs between the runs."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
 
@@ -72,8 +70,8 @@ class _Seen:
         self.is_across = is_across(tool)
         expected = (one.cell.expected for one in self.cells)
         self.is_expected = any(one is not None and one.achievable for one in expected)
-        tables = ((o, grouped((c.column.partition(RUN)[2], c) for c in o.cells)) for o in run.results)
-        curves = ((one, _curve(cells)) for one, runs in tables for cells in runs.values())
+        own = ((o, grouped((c.column.partition(RUN)[2], c) for c in o.cells)) for o in run.results)
+        curves = ((one, _curve(cells)) for one, runs in own for cells in runs.values())
         self.curves = [(one, curve) for one, curve in curves if curve]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
@@ -109,13 +107,16 @@ def _between(seen: _Seen) -> None:
     reasons = (expected.because for expected in odd if expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
-    peer, staged = (
-        [o.cell.headline or 0.0 for o in seen.cells if o.benchmark == f"{way}_latency"]
-        for way in ("peer", "staged")
-    )
-    if peer and staged:
-        seen.say("peer_times", peer=median(peer) * 1e6, staged=median(staged) * 1e6)
+    named = {"peer_latency": "between peers", "staged_latency": "over the host's memory"}
+    times = [f"{settings[name]} {how}" for name, how in named.items() if name in settings]
+    seen.say("peer_times", times, times=" and ".join(times))
     seen.say("no_NVLS", "no NVLS" in ways)
+    cards = seen.known.accelerators
+    ends = {(one.memory, link.remote) for one in cards for link in one.links if "nvl" in link.kind}
+    apart = [f"{a.memory}-{b.memory}" for a, b in combinations(cards, 2)
+             if ends.isdisjoint({(a.memory, b.memory), (b.memory, a.memory)})]  # fmt: skip
+    is_meshed = ends and not any(remote == "nvswitch" for _, remote in ends)
+    seen.say("no_link", is_meshed and pairs and apart[:16], names=", ".join(apart[:16]))
 
 
 def _of_links(seen: _Seen) -> None:
@@ -223,6 +224,10 @@ def _of_tools(seen: _Seen) -> None:
         largest = max((one.cell.bytes or 0 for one in own), default=0)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
+    times = [o.cell.headline or 0.0 for o in seen.cells if o.benchmark == "osu_latency"]
+    times += [(o.cell.bytes or 0) / (o.cell.headline or 1.0)
+              for o in own if o.benchmark == "imb_pingpong"]  # fmt: skip
+    seen.say("messages_time", times and "D" not in buffers, least=min(times, default=0.0) * 1e6)
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
     above = {"rate": most / 1e9, "most": carried / 1e9}
@@ -279,7 +284,7 @@ def _of_copies(seen: _Seen) -> None:
 
 
 def _of_runs(seen: _Seen) -> None:
-    """Says how runs of one test differ: at the largest size, or the smallest for messages' times."""
+    """Says how runs of one test differ: at the largest size, or the smallest for latencies."""
     keyed = (
         ((o.benchmark, o.cell.row, o.cell.column.partition(RUN)[0], o.cell.bytes or 0), o.cell)
         for o in seen.cells if o.cell.headline
@@ -291,7 +296,7 @@ def _of_runs(seen: _Seen) -> None:
         figures = sorted(one.headline or 0.0 for one in own)
         is_time = is_late or isinstance(own[0].operation, Collective)
         each = (f"{f * 1e6:.3g} µs" if is_time else f"{f / 1e9:.3g} GB/s" for f in figures)
-        seen.say("runs", figures[-1] > _DIFFER * figures[0], name=name, each=and_all(each))
+        seen.say("runs", figures[-1] > DIFFER * figures[0], name=name, each=and_all(each))
 
 
 # Curves of collectives.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Self
 from xml.etree.ElementTree import Element
+
+from linkgauge.model.grouped import grouped
 
 from .facts import Facts, Failure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
@@ -24,12 +27,9 @@ _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
 """A field of a description, or a heading above fields that are indented more."""
 
 
-RUN = ", run "
-
-
-def nth(run: int) -> str:
-    """Returns what a column's name ends with in a text's second and later runs of a test."""
-    return f"{RUN}{run}" if run > 1 else ""
+RUN, DIFFER, _SAMPLES = ", run ", 1.25, 10
+"""What the column of a second or later run of a test ends with; the ratio between figures from
+which something differs between such runs; and how many are samples, whatever they differ by."""
 
 
 @cache
@@ -166,6 +166,20 @@ class TextScan:
             several = f"{len(odd)} impossible figure{'s' if len(odd) > 1 else ''} left out"
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
+    def _tell_runs_apart(self) -> None:
+        """Names a test's second and later runs in their columns if they differ."""
+        keyed = ((one[:3] + one[4:8], one.figure) for one in self.figures if one.host or one.work)
+        several = {key: own for key, own in grouped(keyed).items() if 1 < len(own) < _SAMPLES}
+        apart = {key[0] for key, own in several.items() if max(own) > DIFFER * min(own)}
+        runs = Counter[object]()
+        for number, one in enumerate(self.figures):
+            if one.benchmark in apart and (one.host or one.work):
+                key = one[:3] + one[4:8]
+                runs[key] += 1
+                if runs[key] > 1:
+                    column = f"{one.column}{RUN}{runs[key]}"
+                    self.figures[number] = one._replace(column=column)
+
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         for document, lines in documents_in(self.lines, key):
             self.used.update(lines)
@@ -193,6 +207,7 @@ class TextScan:
             return
         self._strike()
         self._leave_out_impossible()
+        self._tell_runs_apart()
         if left := self.figures.left:
             # The whole of its cells may be left out, and a single part is none.
             cut = self.figures.cut

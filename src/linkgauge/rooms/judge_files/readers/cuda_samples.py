@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
@@ -46,7 +48,7 @@ def _read_peers(seen: TextScan) -> None:
             is_read = True
             seen.figures += _peers(own, seen.grid(number + 1), refused, kind)
         else:
-            times += _times(own["other"], seen.grid(number + 1))
+            times += _times(own["other"], seen.grid(number + 1), refused)
             starts = [number + 1, number + 2]
             for at in starts:  # the devices' and the host's
                 used = grid_at(seen.lines, at)[1]
@@ -56,13 +58,16 @@ def _read_peers(seen: TextScan) -> None:
     if is_read or times or seen.gpus:
         for _ in seen.marks(*_FAILED):
             pass
-        seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways))
+        each = grouped((one.benchmark, one.figure * 1e6) for one in times)
+        settings = {name: f"{median(own):.3g} µs" for name, own in each.items()}
+        seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways), settings=settings)
 
 
-def _times(title: str, grid: Grid) -> Iterator[ReportedFigure]:
-    name = f"{'peer' if 'Enabled' in title else 'staged'}_latency"
+def _times(title: str, grid: Grid, refused: set[tuple[int, int]]) -> Iterator[ReportedFigure]:
     cell = HostFigure("null -> null by host:0.cpu", LATENCY.symbol, Report.LATENCY)
     for (row, column), time in grid.items() if "Latency" in title else ():
+        is_peer = "Enabled" in title and (row, column) not in refused
+        name = f"{'peer' if is_peer else 'staged'}_latency"
         if time is not None and row != column:
             yield ReportedFigure(name, str(row), str(column), time * 1e-6, 4, host=cell)
 

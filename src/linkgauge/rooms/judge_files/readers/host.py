@@ -213,7 +213,7 @@ def _mlc(seen: TextScan) -> None:
     if mixed > _MIXED * reads:
         seen.remarks.append(
             f"reads and writes together reach {mixed / 1e3:.3g} GB/s, reads alone "
-            f"{reads / 1e3:.3g}: other work, power saving or heat took from the reads, so measure again"
+            f"{reads / 1e3:.3g}: few CPUs (-m), other work, power saving or heat hold these back"
         )
     del seen.failures[1:]  # the first line tells the cause
     seen.log("Intel MLC", seen.first(_MLC))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ from linkgauge.model.units import count_of, format_size
 from ..facts import HostFigure, ReportedFigure, ReportedGpu
 from ..failures import meaning_of
 from ..lines import address_of, at, index_of, number_of
-from ..scan import TextScan, nth
+from ..scan import TextScan
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -149,7 +148,7 @@ def _address(text: str) -> str | None:
 def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
     """Reads all tables. Wrong elements in a table's foot count for each of its lines, unless the
     lines themselves report wrong elements."""
-    lines, runs = seen.lines, Counter[CollectiveName]()
+    lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         columns = _columns(lines[head : head + 3])
         rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], columns))}
@@ -174,8 +173,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         count = count or sum(before <= number < head for number in ranks) or len(ranks)
         count = count or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
-        runs[name] += bool(every)
-        note(seen, name, every, count, runs[name])
+        note(seen, name, every, count)
         is_reported = any(call.wrong for call in every)
         for line in lines[head:end]:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
@@ -302,9 +300,7 @@ def _is_rate(algbw: float, rate: float) -> bool:
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 
-def note(
-    seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int, run: int = 1
-) -> None:
+def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int) -> None:
     """Adds calls' figures. Wrong elements in a call without a figure become a failure."""
     for call in calls:
         reduction = call.reduction if reduces(name) else None
@@ -314,7 +310,7 @@ def note(
             f"{call.wrong} wrong element{'' if call.wrong == '1' else 's'}" if call.wrong else ""
         )
         if call.size and work.is_checked:
-            place = name, row_of(work), format_size(call.size) + nth(run)
+            place = name, row_of(work), format_size(call.size)
             seen.figures.append(
                 ReportedFigure(*place, call.seconds, call.size, work, ranks, failure=wrong)
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
@@ -11,7 +10,7 @@ from linkgauge.model.units import LATENCY
 from ..facts import HostFigure, ReportedFigure
 from ..lines import DECIMAL, at, number_at, number_of, scale_of
 from ..rates import rates
-from ..scan import TextScan, nth
+from ..scan import TextScan
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
@@ -127,7 +126,7 @@ _OSU_ERROR = r"\s*(DATA VALIDATION ERROR:.{1,200})"
 
 
 def _osu(seen: TextScan) -> None:
-    said, runs = dict[str, str](), Counter[object]()
+    said = dict[str, str]()
     for said in seen.rows(
         r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
         r"(?:\s+v(?P<version>\S{1,12}))?",
@@ -140,12 +139,10 @@ def _osu(seen: TextScan) -> None:
         test, size, first = said.get("test"), int(said["size"]), len(seen.figures)
         if test is None:
             continue
-        runs[test, size] += 1
-        again = ("1" if size else "1, no bytes") + nth(runs[test, size])
         name, scale = _OSU[test]
         if size or test == "Latency":
-            rate = float(said["rate"]) * scale
-            seen.figures.append(_figure(name, size, rate, _MESSAGES, again))
+            rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
+            seen.figures.append(_figure(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
             seen.fail("Validation: Fail", f"OSU {test} test", first)
     error = seen.first(re.compile(_OSU_ERROR))
