@@ -82,7 +82,7 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns a copy's launch. Addresses are multiples of 16; the kernel records progress in `marks`.
+    """Returns a copy's launch. Addresses are multiples of 16. The kernel writes to `marks`.
     Raises InputError if a bulk copy's settings are too large, Unsupported if a bulk copy goes both
     ways or the device's compute capability is below 9.0."""
     if settings.kernel == "bulk":

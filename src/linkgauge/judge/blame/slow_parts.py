@@ -118,7 +118,11 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
     if not all(own) or any(others):
         why = f"of {len(own)} comparable cells that use it, {sum(own)} are slow"
         why += f"; of {len(others)} that do not, {sum(others)}" if others else ""
-    return blame.finding("slow", _severity(slow), found, why, (), [row.case for row in slow])
+    severity = _severity(slow)
+    through = [row for row in rows if suspect.part in row.parts]
+    if not others and any(row.peers not in kinds and not row.slow for row in through):
+        severity, why = "warn", "its other cells are fast enough, and no equal part tells"
+    return blame.finding("slow", severity, found, why, (), [row.case for row in slow])
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) -> Finding:

@@ -1,5 +1,5 @@
-"""What cells do with memory. Array operations count the bytes of each array read or written, as in
-STREAM (McCalpin, *Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995)."""
+"""What cells do with memory. Array operations count the bytes of each array read or written, as
+STREAM does (McCalpin, *Memory Bandwidth and Machine Balance …*, 1995)."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def unit_in_words(result: Result, cell: CellResult) -> str:
 
 
 def _is_of_memory(transfer: Transfer) -> bool:
-    return transfer.source.is_host and transfer.scale == 1
+    return transfer.source.is_host and transfer.destination.is_null and transfer.scale == 1
 
 
 def _threads(cell: CellResult) -> str:

@@ -121,6 +121,16 @@ def _check_peers(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             return
 
 
+def pcie_of(rate: float, speed: float = 32.0, width: int = 16) -> list[str]:
+    """Returns the PCIe links up to a speed in GT/s and a width that carry a rate in bytes/s."""
+    return [
+        f"{own:g} GT/s x{lanes}"
+        for own in (32.0, 16.0, 8.0, 5.0, 2.5)
+        for lanes in (16, 8, 4, 2, 1)
+        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
+    ]
+
+
 def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str] | None:
     """Returns the rate of the slowest copy that is too slow, in bytes/s, the slower PCIe links that
     fit it (`16 GT/s x8`), and the card's own link. None if no slower link fits it."""
@@ -137,12 +147,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
         and one.cell.headline and not (is_linked and len(one.places) > 1)
     )  # fmt: skip
     rate = min(rates, default=0.0)
-    fit = [
-        f"{own:g} GT/s x{lanes}"
-        for own in (32.0, 16.0, 8.0, 5.0, 2.5)
-        for lanes in (16, 8, 4, 2, 1)
-        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
-    ]
+    fit = pcie_of(rate, speed, width)
     if not fit or rate >= _FAR_BELOW * link_rate(speed, width):
         return None
     return rate, " or ".join(fit), f"{speed:g} GT/s x{width}"

@@ -166,11 +166,16 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         assumed=tuple(dict.fromkeys(described.assumed)),
         clashes=described.clashes,
         ways=tuple(sorted(known.ways)),
-        adapters=known.used_adapters or known.adapters,
+        adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
         warnings=(*_odd(known), *sorted(known.warnings))[:3],
         failed=tuple(one for log in logs for one in log.remarks),
     )
+
+
+def _named_adapters(settings: Mapping[str, str]) -> int | None:
+    names = settings.get("NCCL_IB_HCA", "")
+    return 1 + names.count(",") if "," in names and "^" not in names else None
 
 
 def _odd(facts: Facts) -> Iterator[str]:
@@ -178,6 +183,11 @@ def _odd(facts: Facts) -> Iterator[str]:
         near = facts.cpus.get(index)
         if near and {*parse_cpu_list(own)}.isdisjoint(parse_cpu_list(near)):
             yield f"the process of GPU {index} is bound to CPUs {own}, but {near} are beside it"
+    if len(facts.nodes) == 1 < (facts.sockets or 1):
+        yield (
+            f"{facts.sockets} sockets are one NUMA node: numa=off or the BIOS (node interleaving, "
+            "NPS0) hides from Linux which memory is near, so much of it is far"
+        )
     filled = {one.bank for one in facts.dimms if one.width}
     if empty := dict.fromkeys(o.bank for o in facts.dimms if o.bank and o.bank not in filled):
         yield f"no memory module at {and_all(empty)}"

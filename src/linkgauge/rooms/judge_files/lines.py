@@ -31,14 +31,27 @@ label."""
 
 def cleaned(text: str) -> dict[str, list[str]]:
     """Returns lines by the host or rank in their prefix, those with the most figures first."""
-    return _by_label([_bare(line) for line in text.split("\n")])
+    return _by_label(_unnumbered([_bare(line) for line in text.split("\n")]))
+
+
+_NUMBERED, _FEWEST = re.compile(r"\s*(\d{1,6})[:|]?(?:\s|$)"), 8
+
+
+def _unnumbered(lines: list[str]) -> list[str]:
+    """Takes off the numbers that an editor or `cat -n` writes before all lines."""
+    found = [_NUMBERED.match(line) for line in lines if line]
+    first = int(found[0][1]) if found and found[0] else 0
+    is_numbered = all(one and int(one[1]) == n for n, one in enumerate(found, first))
+    if not is_numbered or len(found) < _FEWEST:
+        return lines
+    return [_NUMBERED.sub("", line, 1) for line in lines]
 
 
 def plain(text: str) -> tuple[str, int]:
     """Returns the text without colours and tags, and how many lines were cut from its middle."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
-    text = _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text))
+    text = _TAB.sub(" ", _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text)))
     left = text.count("\n") + 1 - MOST_LINES
     if left <= 0:
         return text, 0
@@ -52,6 +65,7 @@ _NEXT_FIGURE = re.compile(r'(?<=",)\n[ \t]*(?="[\d.N/A]{1,20}",?\n)')
 """Where a matrix in JSON has a line for each figure: 128 devices have more figures than lines are
 read."""
 _BOLD = re.compile(r"\*\*(\d[\d.]{0,20})\*\*")
+_TAB = re.compile(r"(?:>-*)*>--+(?=\w)|\^I")  # as editors and cat -A show tabs
 _PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
 _CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
 _LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,200})?>\n?")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 
 from linkgauge.judge.expected.across import REACHED, carried_by
 from linkgauge.judge.vendor import Matter, tool_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import FAR, is_across, is_net, narrowed, shown
+from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown
 from .products import VENDORS, product_of, shipped
+from .scan import DIFFER, RUN
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
@@ -44,9 +47,9 @@ _RACK = 72
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
     seen = _Seen(run, tool)
-    for group in (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies):
+    for group in (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_runs, _of_copies):
         group(seen)
-    return seen.said
+    return [*dict.fromkeys(seen.said)]
 
 
 class _Seen:
@@ -67,7 +70,9 @@ class _Seen:
         self.is_across = is_across(tool)
         expected = (one.cell.expected for one in self.cells)
         self.is_expected = any(one is not None and one.achievable for one in expected)
-        self.curves = [(one, curve) for one in run.results if (curve := _curve(one.cells))]
+        own = ((o, grouped((c.column.partition(RUN)[2], c) for c in o.cells)) for o in run.results)
+        curves = ((one, _curve(cells)) for one, runs in own for cells in runs.values())
+        self.curves = [(one, curve) for one, curve in curves if curve]
 
     def say(self, text: str, applies: object = True, /, **fields: object) -> None:
         if applies:
@@ -102,7 +107,16 @@ def _between(seen: _Seen) -> None:
     reasons = (expected.because for expected in odd if expected)
     seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
     seen.say("P2P_disabled", "P2P disabled" in ways)
+    named = {"peer_latency": "between peers", "staged_latency": "over the host's memory"}
+    times = [f"{settings[name]} {how}" for name, how in named.items() if name in settings]
+    seen.say("peer_times", times, times=" and ".join(times))
     seen.say("no_NVLS", "no NVLS" in ways)
+    cards = seen.known.accelerators
+    ends = {(one.memory, link.remote) for one in cards for link in one.links if "nvl" in link.kind}
+    apart = [f"{a.memory}-{b.memory}" for a, b in combinations(cards, 2)
+             if ends.isdisjoint({(a.memory, b.memory), (b.memory, a.memory)})]  # fmt: skip
+    is_meshed = ends and not any(remote == "nvswitch" for _, remote in ends)
+    seen.say("no_link", is_meshed and pairs and apart[:16], names=", ".join(apart[:16]))
 
 
 def _of_links(seen: _Seen) -> None:
@@ -198,13 +212,22 @@ def _of_tools(seen: _Seen) -> None:
     is_reported = seen.carried is not None
     if most:
         _reported_speed(seen, most / 1e9)
-        seen.say("adapter_speed", not (is_reported or is_tcp), fit=_fitting(seen, most / 1e9, 1))
+        is_unsaid = not (is_reported or is_tcp or "software" in settings)
+        seen.say("adapter_speed", is_unsaid, fit=_fitting(seen, most / 1e9, 1))
     if seen.has("rdma"):
         seen.say("mtu", mtu.isdecimal() and int(mtu) < 4096, mtu=mtu)
         seen.say("gpu_memory", gpu, gpu=gpu)
+        seen.say("software", "software" in settings, device=settings.get("software"))
+        is_below = seen.carried is not None and most < _LOADED[0] * REACHED * seen.carried.rate
+        fit = [one for one in pcie_of(most) if not one.endswith(("x1", "x2"))]
+        seen.say("adapter_slot", is_below and fit, rate=most / 1e9, fit=" or ".join(fit))
         largest = max((one.cell.bytes or 0 for one in own), default=0)
         is_little = most < _LOADED[0] * REACHED * 25e9 and largest <= _SMALL
         seen.say("one_pair", settings.get("qps", "1") == "1" and is_little)
+    times = [o.cell.headline or 0.0 for o in seen.cells if o.benchmark == "osu_latency"]
+    times += [(o.cell.bytes or 0) / (o.cell.headline or 1.0)
+              for o in own if o.benchmark == "imb_pingpong"]  # fmt: skip
+    seen.say("messages_time", times and "D" not in buffers, least=min(times, default=0.0) * 1e6)
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
     above = {"rate": most / 1e9, "most": carried / 1e9}
@@ -244,7 +267,8 @@ def _of_copies(seen: _Seen) -> None:
     own = (one.cell for one in seen.cells if one.benchmark == nodes)
     far = max((cell.headline or 0.0 for cell in own if cell.row != cell.column), default=0.0)
     seen.say("between_nodes", far, rate=far / 1e9, share=f"{far / (seen.best(nodes) or 1):.0%}")
-    seen.say("window", seen.has("gdrcopy"))
+    writes, reads = (seen.best(f"gdrcopy_{way}") for way in ("write", "read"))
+    seen.say("window" if reads < writes / 2 else "cached_window", seen.has("gdrcopy"))
     copy, triad = (seen.best(f"memory_stream_{kind}") / 1e9 for kind in ("copy", "triad"))
     carried = (seen.known.host.memory_rate or 0.0) / 1e9
     share = f"{max(copy, triad) / (carried or 1):.0%}"
@@ -257,6 +281,22 @@ def _of_copies(seen: _Seen) -> None:
     for model in seen.models:
         if (product := product_of(model)) and product.copies:
             seen.say("slow_copies", is_local, model=model, rate=product.copies)
+
+
+def _of_runs(seen: _Seen) -> None:
+    """Says how runs of one test differ: at the largest size, or the smallest for latencies."""
+    keyed = (
+        ((o.benchmark, o.cell.row, o.cell.column.partition(RUN)[0], o.cell.bytes or 0), o.cell)
+        for o in seen.cells if o.cell.headline
+    )  # fmt: skip
+    several = [(name, (size, own)) for (name, *_, size), own in grouped(keyed).items() if own[1:]]
+    for name, some in grouped(several).items():
+        is_late = "lat" in name
+        own = (min if is_late else max)(some, key=lambda one: one[0])[1]
+        figures = sorted(one.headline or 0.0 for one in own)
+        is_time = is_late or isinstance(own[0].operation, Collective)
+        each = (f"{f * 1e6:.3g} µs" if is_time else f"{f / 1e9:.3g} GB/s" for f in figures)
+        seen.say("runs", figures[-1] > DIFFER * figures[0], name=name, each=and_all(each))
 
 
 # Curves of collectives.

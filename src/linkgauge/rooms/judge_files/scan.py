@@ -15,6 +15,8 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+from linkgauge.model.grouped import grouped
+
 from .facts import Facts, Failure, HostFigure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
 from .lines import address_of, number_of, scale_of
@@ -31,6 +33,11 @@ _BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
 """What stands between the names of columns, which may have a space within."""
 _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
 """A field of a description, or a heading above fields that are indented more."""
+
+
+RUN, DIFFER, _SAMPLES = ", run ", 1.25, 10
+"""What the column of a second or later run of a test ends with; the ratio between figures from
+which something differs between such runs; and how many are samples, whatever they differ by."""
 
 
 @cache
@@ -188,6 +195,20 @@ class TextScan:
             several = f"{len(odd)} impossible figure{'s' if len(odd) > 1 else ''} left out"
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
+    def _tell_runs_apart(self) -> None:
+        """Names a test's second and later runs in their columns if they differ."""
+        keyed = ((one[:3] + one[4:8], one.figure) for one in self.figures if one.host or one.work)
+        several = {key: own for key, own in grouped(keyed).items() if 1 < len(own) < _SAMPLES}
+        apart = {key[0] for key, own in several.items() if max(own) > DIFFER * min(own)}
+        runs = Counter[object]()
+        for number, one in enumerate(self.figures):
+            if one.benchmark in apart and (one.host or one.work):
+                key = one[:3] + one[4:8]
+                runs[key] += 1
+                if runs[key] > 1:
+                    column = f"{one.column}{RUN}{runs[key]}"
+                    self.figures[number] = one._replace(column=column)
+
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields each object in JSON with this key near its beginning."""
         text, decoder, end = "\n".join(self.lines), JSONDecoder(), 0
@@ -233,6 +254,7 @@ class TextScan:
         del self.figures[MOST_FIGURES:]
         self._strike()
         self._leave_out_impossible()
+        self._tell_runs_apart()
         if left:
             # The whole of its cells may be left out, and a single part is none.
             cut = left[0].benchmark

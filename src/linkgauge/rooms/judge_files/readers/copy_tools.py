@@ -18,7 +18,7 @@ def _storage(said: Mapping[str, str]) -> HostFigure:
 
 _gdrcopy = rates(
     "gdrcopy_copybw", "gdrcopy_{way}", "gpu {device}", _storage,
-    rf"(?P<way>write|read) BW: (?P<rate>{DECIMAL}) ?MB/s",  # which are MiB there
+    rf"(?P<way>write|read) BW: (?:median )?(?P<rate>{DECIMAL}) ?MB/s",  # which are MiB there
     r"GPU id:(?P<gpu>\d{1,3}); name: (?P<model>.{2,80}?); Bus id: \S{4,16}",
     r"selecting device (?P<device>\d{1,3})",
     r"(?:writing|reading) test, size=(?P<size>\d{1,14}) ",

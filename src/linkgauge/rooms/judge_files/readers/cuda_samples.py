@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 
-from ..facts import ReportedFigure, ReportedGpu, copied
+from linkgauge.model.grouped import grouped
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import LATENCY
+
+from ..facts import HostFigure, ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, scale_of
 from ..scan import Grid, TextScan
 
@@ -20,6 +25,7 @@ _FAILED = (
 
 def _read_peers(seen: TextScan) -> None:
     refused, ways, is_read = set[tuple[int, int]](), set[str](), False
+    times = list[ReportedFigure]()
     kind = "sm" if any("--sm_copy" in line for line in seen.lines) else "ce"
     for number, own, _ in seen.marks(
         r"\s*Device: (?P<device>\d{1,3}), (?P<name>.{1,100}?), pciBusID: (?P<bus>[0-9a-f]{1,2}), "
@@ -42,12 +48,25 @@ def _read_peers(seen: TextScan) -> None:
             is_read = True
             seen.figures += _peers(own, seen.grid_below(number), refused, kind)
         else:
+            times += _times(own["other"], seen.grid(number + 1), refused)
             while seen.grid(1 + max(seen.used)):  # the devices' and the host's
                 pass
-    if is_read or seen.gpus:
+    seen.figures += () if is_read else times
+    if is_read or times or seen.gpus:
         for _ in seen.marks(*_FAILED):
             pass
-        seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways))
+        each = grouped((one.benchmark, one.figure * 1e6) for one in times)
+        settings = {name: f"{median(own):.3g} µs" for name, own in each.items()}
+        seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways), settings=settings)
+
+
+def _times(title: str, grid: Grid, refused: set[tuple[int, int]]) -> Iterator[ReportedFigure]:
+    cell = HostFigure("null -> null by host:0.cpu", LATENCY.symbol, Report.LATENCY)
+    for (row, column), time in grid.items() if "Latency" in title else ():
+        is_peer = "Enabled" in title and (row, column) not in refused
+        name = f"{'peer' if is_peer else 'staged'}_latency"
+        if time is not None and row != column:
+            yield ReportedFigure(name, str(row), str(column), time * 1e-6, 4, host=cell)
 
 
 def _peers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -175,11 +176,13 @@ _stream = rates(
 )  # fmt: skip
 
 
+_MIXED = 1.5
+"""The ratio of mixed traffic to reads that no memory shows: writes take more of it than reads."""
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 
 
 def _mlc(seen: TextScan) -> None:
-    nodes = 1
+    nodes, mixed, reads = 1, 0.0, math.inf
     for number, own, said in seen.marks(
         _MLC.pattern,
         r"(?P<grid>Measuring (?:idle latencies|Memory Bandwidths between nodes))",
@@ -187,8 +190,9 @@ def _mlc(seen: TextScan) -> None:
         r"Using (?P<only>Read-only) traffic type",
         rf"\s*00000\s+{DECIMAL}\s+(?P<loaded>{DECIMAL})\s*$",
         r"\s*(?P<failed>alloc_mem_onnode\(\): .{1,100}|Buffer allocation failed)",
-        r"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:",
+        rf"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:\s+(?P<mixed>{DECIMAL})",
     ):
+        mixed = max(mixed, float(own.get("mixed", 0)))
         if "grid" in own:
             grids = (seen.grid(at) for at in range(number + 1, number + 6))
             grid = next(filter(None, grids), {})
@@ -201,6 +205,12 @@ def _mlc(seen: TextScan) -> None:
             seen.figures.append(
                 ReportedFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell)
             )
+            reads = rate / 1e6
+    if mixed > _MIXED * reads:
+        seen.remarks.append(
+            f"reads and writes together reach {mixed / 1e3:.3g} GB/s, reads alone "
+            f"{reads / 1e3:.3g}: few CPUs (-m), other work, power saving or heat hold these back"
+        )
     del seen.failures[1:]  # the first line tells the cause
     seen.log("Intel MLC", seen.first(_MLC))
 

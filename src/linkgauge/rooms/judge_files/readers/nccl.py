@@ -42,11 +42,11 @@ _DEBUG = re.compile(
     r"(?:(\S{1,80}):\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
     r"[NR]CCL (?:INFO|WARN|TRACE|ABORT)"
 )
-_SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
+_SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,400})")
 _COMMAND = re.compile(
     r"\s*(?:[$#]+ |export |-x |mpirun |srun |\S{1,60}[$#] |[NR]CCL_\w+=\S+ (?!<)|.{0,2000}_perf\b)"
 )
-_GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
+_GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=[\"']?=?([\w.:,]{1,400})")
 _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(?:/(GDRDMA))?")
 _OTHERWISE = {
     "via direct shared memory": "SHM",

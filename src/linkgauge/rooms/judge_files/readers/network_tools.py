@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
@@ -36,7 +35,7 @@ def _name(test: str) -> str:
 
 
 _PERF_UNITS = {"Gb/sec": 1e9 / 8, "MiB/sec": 2.0**20, "MB/sec": 2.0**20}  # which are MiB there
-_PERF_SET = {"qps": "qps", "mtu": "Mtu", "device": "CUDA device"}
+_PERF_SET = {"qps": "qps", "mtu": "Mtu", "device": "CUDA device", "soft": "software"}
 
 
 def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit: str) -> None:
@@ -58,6 +57,7 @@ def _perftest(seen: TextScan) -> None:
         r".{0,80}?(?P<failed>VALIDATION: (?:FAILED|ERROR).{0,200})",
         r"Picking device No\. (?P<device>\d{1,3})",
         r"\s*Mtu\s*: (?P<mtu>\d{2,5})\[B\]",
+        r".{0,60}\bDevice\s*: (?P<soft>(?:rxe|siw)\w{0,20})",
         r"\s*Number of qps\s*: (?P<qps>\d{1,5})",
         test="RDMA_Write",
     ):
@@ -124,25 +124,23 @@ _OSU_ERROR = r"\s*(DATA VALIDATION ERROR:.{1,200})"
 
 
 def _osu(seen: TextScan) -> None:
-    said, runs = dict[str, str](), Counter[object]()
+    said = dict[str, str]()
     for said in seen.rows(
-        r"#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
+        r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
         r"(?:\s+v(?P<version>\S{1,12}))?",
-        r"#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
+        r"\s*#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
         r".{0,400}?\bosu_\w{1,20} (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
         rf"(?:\s+{DECIMAL}){{0,8}}\s*$",
-        _OSU_ERROR, "#",
+        _OSU_ERROR, r"\s*#",
     ):  # fmt: skip
         test, size, first = said.get("test"), int(said["size"]), len(seen.figures)
         if test is None:
             continue
-        runs[test, size] += 1
-        again = f"1, run {runs[test, size]}" if runs[test, size] > 1 else None
         name, scale = _OSU[test]
         if size or test == "Latency":
-            rate = float(said["rate"]) * scale
-            seen.figures.append(_figure(name, size, rate, _MESSAGES, again))
+            rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
+            seen.figures.append(_figure(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
             seen.fail("Validation: Fail", f"OSU {test} test", first)
     error = seen.first(re.compile(_OSU_ERROR))
