@@ -126,5 +126,5 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
     """Returns the run as it is shown. If it cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
-        run = replace(run, results=tuple(map(unjudged, run.results)))
+        run = run.with_cells(unjudged)
     return OneRun(outcome.marked(run), outcome, folder)

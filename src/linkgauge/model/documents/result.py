@@ -303,7 +303,9 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     average: float | None = None
 
     def with_cells(self, change: Callable[[CellResult], CellResult]) -> Result:
-        return replace(self, cells=tuple(map(change, self.cells)))
+        cells = tuple(map(change, self.cells))
+        status = worst(cell.status for cell in cells) if cells else self.status
+        return replace(self, cells=cells, status=status)
 
 
 class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
