@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,10 +18,6 @@ from linkgauge.model.kernel_log import KernelLog
 from linkgauge.registry import listed
 
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
-
-
-def _compared(evidence: Evidence) -> bool:
-    return evidence.is_comparable
 
 
 def _has_hardware(evidence: Evidence) -> bool:
@@ -44,25 +41,18 @@ def _uses_devices(evidence: Evidence) -> bool:
     return any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
 
 
-def _counted_network(evidence: Evidence) -> bool:
-    return any(cell.rises for cell in evidence.cells())
-
-
 def _is_set_up(evidence: Evidence) -> bool:
     return any(one.setup and one.speed for one in evidence.machine.known.interfaces)
 
 
-def _has_modes(evidence: Evidence) -> bool:
-    return any(cell.modes for cell in evidence.cells())
-
-
+_compared = attrgetter("is_comparable")
 _JUDGE = __name__.rpartition(".")[0]
 FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.busy": lambda _: True,
     f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
     f"{__name__}.links": _has_hardware,
     f"{__name__}.fabric": _has_fabric,
-    f"{__name__}.network": _counted_network,
+    f"{__name__}.network": lambda known: any(cell.rises for cell in known.cells()),
     f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
     f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
     f"{_JUDGE}.blame.slow_parts": _compared,
@@ -73,7 +63,7 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.placement": lambda known: known.machine.known.pci,
     f"{_JUDGE}.blame.unsteady": _compared,
     f"{_JUDGE}.shape": _compared,
-    f"{__name__}.reach": lambda known: _uses_devices(known) or _has_modes(known),
+    f"{__name__}.reach": lambda known: _uses_devices(known) or any(c.modes for c in known.cells()),
 }
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""

@@ -188,6 +188,11 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.share(self.at_best, self.headline)
 
     @property
+    def achieved(self) -> float | None:
+        """The median as a share of what is achievable; None if that is unknown."""
+        return None if self.expected is None else self.share(self.expected.achievable)
+
+    @property
     def at_best(self) -> float | None:
         """The figure to expect if no link is degraded; None if unknown."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
