@@ -165,13 +165,9 @@ def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
 
 
 def write_document(path: Path, value: object) -> Path:
-    write_file(path, _indented(value))
-    return path
-
-
-def write_file(path: Path, data: bytes) -> None:
     """Writes a file whole or not at all. Raises ResultsError with the path."""
-    _write_kept({path: (data,)})
+    _write_kept({path: (_indented(value),)})
+    return path
 
 
 def write_asked(path: Path, data: bytes) -> None:

@@ -144,11 +144,11 @@ class LiveReport(Observer):
 
     def _show(self, kept: Kept, console: Console) -> None:
         closing = Closing(kept=kept.folder, since=kept.since)
-        if self._display.format.is_document:
-            print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
+        is_document = self._display.format.is_document
+        blocks = summary_blocks if is_document else run_blocks
+        print_blocks(console, blocks(kept.run, kept.outcome, self._display, closing))
+        if is_document:
             self._display.format.write(RUN, shown_as(kept.run, kept.outcome))
-        else:
-            print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:

@@ -11,6 +11,7 @@ from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import BenchmarkTable, CellResult, PlannedTable, Result
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import range_of
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.words.expectations import Word, word_of
@@ -65,32 +66,21 @@ def size_ends(result: Result | PlannedTable) -> str:
 
 
 def ends_of_sizes(sizes: Iterable[int | None]) -> str:
-    known = [size for size in sizes if size is not None]
-    ends = dict.fromkeys((min(known), max(known))) if known else ()
-    return " to ".join(map(format_size, ends))
+    return range_of(format_size, (size for size in sizes if size is not None))
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
     """Returns results' names. Equal names add the result's only row, if it has one, or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
-    rows = [_only_row(one) for one in results]
+    rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
-    seen: Counter[object] = Counter()
-    names = []
-    for result, same, row in zip(results, equivalent, rows, strict=True):
+    seen, names = Counter[object](), []
+    for result, same, own in zip(results, equivalent, rows, strict=True):
         seen[same] += 1
-        if counts[same] == 1:
-            names.append(result.benchmark)
-        elif row is not None and named[same, row] == 1:
-            names.append(f"{result.benchmark} {row}")
-        else:
-            names.append(f"{result.benchmark} ({seen[same]})")
+        is_alone = len(own) == named[same, own] == 1
+        which = " ".join(own) if is_alone else f"({seen[same]})"
+        names.append(f"{result.benchmark} {which}" if counts[same] > 1 else result.benchmark)
     return names
-
-
-def _only_row(result: Result) -> str | None:
-    rows = {cell.row for cell in result.cells}
-    return next(iter(rows)) if len(rows) == 1 else None
 
 
 MOST_LABEL = 80
@@ -127,6 +117,10 @@ def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
 
 def share(value: float | None, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
+
+
+def least_share(values: Iterable[float | None]) -> Entry:
+    return share(min((value for value in values if value is not None), default=None))
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
@@ -171,14 +165,10 @@ def heading(result: Result) -> Line:
 
 def where(table: Result | PlannedTable) -> str:
     """Returns a table's backend, sizes, plug-ins, and how many of all pairs were sampled."""
-    sizes, sampled = size_ends(table), table.sampled
-    sample = (
-        f"  {sampled.pairs} of {sampled.all} pairs, sampled with seed {sampled.seed}"
-        if sampled
-        else ""
-    )
-    origin = f"  {offered}" if (offered := _of_plugins([table])) else ""
-    return f"  {table.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
+    parts = [table.backend, size_ends(table), _of_plugins([table])]
+    if (one := table.sampled) is not None:
+        parts.append(f"{one.pairs} of {one.all} pairs, sampled with seed {one.seed}")
+    return "".join(f"  {part}" for part in parts if part)
 
 
 def _of_plugins(tables: Sequence[Result | PlannedTable]) -> str:

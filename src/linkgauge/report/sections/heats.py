@@ -17,6 +17,7 @@ from linkgauge.report.forms import (
     Large,
     cells_of,
     columns_of,
+    form_of,
     has_figures,
     is_many,
     legend,
@@ -160,15 +161,15 @@ def detailed_blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
             yield from _of_result(result, run)
         if utilization:
             yield from _used(result)
-    for each in together(run.results, "whole"):
-        if each.form == "sizes":
-            yield from blocks_of(each, run)
+    for form, results in together(run.results, "whole"):
+        if form == "sizes":
+            yield from blocks_of(ResultView(form, results, run))
 
 
 def _of_result(result: Result, run: Run) -> Iterator[Block]:
-    (alone,) = together([result], "whole")
-    if alone.form in ("transfers", "collectives"):
-        yield from blocks_of(alone, run)
+    form = form_of(result, "whole")
+    if form in ("transfers", "collectives"):
+        yield from blocks_of(ResultView(form, [result], run))
         return
     caption = title_line(result)
     cells = {cell.place: cell for cell in result.cells}
