@@ -227,7 +227,11 @@ class Family(NamedTuple):
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
     """Yields results that share a line. If not `folded`, each benchmark has its own."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
-    found = grouped((_equivalent(own, folded=folded), own) for own in by_name.values())
+    found = grouped(
+        ((first.benchmark if others or not folded else "", _framed(first.benchmark)[0],
+          first.backend, first.unit, first.size), (first, *others))
+        for first, *others in by_name.values()
+    )  # fmt: skip
     for (_, frame, *_), each in found.items():
         own = [one for repeated in each for one in repeated]
         if len(each) == 1:
@@ -235,22 +239,17 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
             yield Family(own[0].benchmark, own, words)
         else:
             words = [_framed(one.benchmark)[1] for one in own]
-            yield Family(frame.format(f"{{{','.join(words)}}}"), own, words)
-
-
-def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    first = own[0]
-    only = "" if folded and len(own) == 1 else first.benchmark
-    return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
+            yield Family(_filled(frame, words), own, words)
 
 
 def folded(names: Iterable[str]) -> list[str]:
     """Joins names that differ only in the word for the engine or for the kernel's work."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
-    return [
-        frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
-        for frame, words in found.items()
-    ]
+    return [_filled(frame, words) for frame, words in found.items()]
+
+
+def _filled(frame: str, words: Sequence[str]) -> str:
+    return frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
 
 
 def _framed(benchmark: str) -> tuple[str, str]:

@@ -75,11 +75,11 @@ class Typed(NamedTuple):
         return made
 
     def _columns(self, rows: Iterable[Struct]) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {name: [] for name in self.fields}
-        for row in rows:
-            for value, column in zip(astuple(row), columns.values(), strict=True):
-                column.append(printable(value) if isinstance(value, str) else value)
-        return columns
+        values = [
+            [printable(value) if isinstance(value, str) else value for value in astuple(row)]
+            for row in rows
+        ]
+        return {name: [row[at] for row in values] for at, name in enumerate(self.fields)}
 
     def _types(self) -> dict[str, type]:
         hints = get_type_hints(self.kind)

@@ -365,13 +365,13 @@ def _command_lines(step: Command, room: int) -> Iterator[Text]:
         return
     if said:
         yield from _comment_lines(step.comment, room)
-    lines = [step.words[0]]
-    for number, word in enumerate(step.words[1:], 2):
-        end = 0 if number == len(step.words) else len(" \\")
-        if cell_len(lines[-1]) + 1 + cell_len(word) + end > room:
+    first, *words = step.words
+    lines = [first]
+    for number, word in enumerate(words, 1):
+        longer, end = f"{lines[-1]} {word}", " \\" if number < len(words) else ""
+        if cell_len(longer + end) > room:
             lines.append(f"  {word}")
         else:
-            lines[-1] += f" {word}"
-    *begun, last = lines
-    yield from (Text(f"{line} \\") for line in begun)
-    yield Text(last)
+            lines[-1] = longer
+    yield from (Text(f"{line} \\") for line in lines[:-1])
+    yield Text(lines[-1])
