@@ -138,9 +138,8 @@ class Judge:
         self._ceilings: Ceilings | None = None
         self._known: list[tuple[Result, Result]] = []
         """The results as they were measured and as they were judged, in the order of the run."""
-        self._verdicts: tuple[Result, ...] = ()
-        self._last: tuple[tuple[Result, ...], Run] | None = None
-        """The verdicts from which a run was judged last, and that run."""
+        self._last: Run | None = None
+        """The run that was judged from these results."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
         """Returns the judged results. Cells are not compared with their peers yet."""
@@ -158,21 +157,20 @@ class Judge:
             for known, result in zip(before, alone.results, strict=False)
         ]
         if found != self._known:
-            self._known, self._verdicts = found, tuple(judged for _, judged in found)
-        return self._verdicts
+            self._known, self._last = found, None
+        return tuple(judged for _, judged in self._known)
 
     def __call__(self, run: Run) -> Run:
         if run.is_profiled or run.machine.shared:
             return with_lines(run.with_cells(unjudged))
-        verdicts = self.verdicts(run)
-        if self._last is None or self._last[0] is not verdicts:
+        verdicts, judged = self.verdicts(run), self._last
+        if judged is None:
             alone = run.machine.alone
             evidence = Evidence(alone, run.after, verdicts)
             results = _by_links(with_peers(evidence), behind(evidence))
             if alone is not run.machine:
                 results = with_ranks(results, run.results)
-            self._last = verdicts, with_lines(replace(run, results=results))
-        judged = self._last[1]
+            judged = self._last = with_lines(replace(run, results=results))
         run = replace(run, results=judged.results, lines=judged.lines)
         if not run.waivers:
             return run

@@ -141,8 +141,7 @@ class Waiving:
         self, key: CellId, figure: float | None, unit: str, said: str = "",
         parts: Iterable[str] = (),
     ) -> bool:  # fmt: skip
-        """Whether a waiver accepts the figure of a cell that failed. `said` is another name of the
-        cell, `parts` are what it uses, by default its row and column."""
+        """Whether a waiver accepts the figure of a cell; `said` is the cell's other name."""
         names = [_bare(name) for name in (key.name, said)]
         used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
         meant = (

@@ -54,7 +54,6 @@ def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Se
 
 
 def _shared_by(own: Sequence[Result], number: int, large: Large) -> tuple[Form, Hashable]:
-    """Returns a table's form and a key: neighbours with equal ones share the table."""
     first = own[0]
     if len(own) > 1:
         sizes = sorted({one.size for one in own})

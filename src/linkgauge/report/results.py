@@ -133,7 +133,6 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:
-    """Returns a note on cells over slowed links, or an empty text without such cells."""
     if not any(cell.verdict == "degraded" for cell in cells):
         return ""
     return "degraded: links on the way run below their best; the share is of their best"

@@ -123,15 +123,12 @@ def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
 def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
     machine = evidence.machine
     ports = used_adapters(machine)
-    if machine.known.host.gpudirect != NO_MODULE or not ports or not machine.addresses:
-        return
-    found = "no module lets adapters read and write the accelerators' memory (GPUDirect RDMA)"
-    why = f"what {count_of(len(ports), 'adapter')} send goes through the host's memory first"
-    remedy = (
-        "sudo modprobe nvidia-peermem",
-        "# Or use the open kernel modules of the driver, which share memory as DMA-BUF.",
-    )
-    yield Finding("gpudirect", "warn", MACHINE, found, why, remedy)
+    if machine.known.host.gpudirect == NO_MODULE and ports and machine.addresses:
+        found = "no module lets adapters read and write the accelerators' memory (GPUDirect RDMA)"
+        why = f"what {count_of(len(ports), 'adapter')} send goes through the host's memory first"
+        or_else = "# Or use the open kernel modules of the driver, which share memory as DMA-BUF."
+        remedy = ("sudo modprobe nvidia-peermem", or_else)
+        yield Finding("gpudirect", "warn", MACHINE, found, why, remedy)
 
 
 _HALVED = re.compile(r"\b[AH]800\b")
@@ -144,12 +141,15 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
     """Reports a switch to which every device has lost links."""
-    joined: dict[str, list[Accelerator]] = {}
-    for device in latest_accelerators(evidence).values():
-        to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
-        if to:
-            several = f"{device.links[0].kind} switches"
-            joined.setdefault(to.pop() if len(to) == 1 else several, []).append(device)
+    joined = grouped(
+        (to[0] if len(to) == 1 else f"{device.links[0].kind} switches", device)
+        for device in latest_accelerators(evidence).values()
+        if (
+            to := [
+                *{one.remote for one in device.links if one.remote and not is_memory(one.remote)}
+            ]
+        )
+    )
     for name, devices in joined.items():
         down = [_lost(evidence, device) for device in devices]
         if len(devices) > 1 and all(down):

@@ -120,8 +120,7 @@ def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
-        idle, best = hop.link.speed, hop.speed
-        at = hop.loaded_speed or idle
+        idle, best, at = hop.link.speed, hop.speed, hop.loaded_speed or hop.link.speed
         if best is None or at is None:
             yield _unread(hop, "speed")
         elif at < best:
@@ -176,8 +175,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
     known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(known or hop.function.unknown)
-    found = f"cannot read the link's {what} or its maximum"
-    found += f": {reasons}" if reasons else ""
+    found = f"cannot read the link's {what} or its maximum{f': {reasons}' if reasons else ''}"
     remedy = (link_state(hop.function.address),)
     return Finding(f"link-{what}", "unknown", hop.part, found, remedy=remedy)
 
@@ -235,9 +233,9 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         size = hop.function.max_read_request
-        if hop.function.port == "upstream port" or hop.link.max_speed is None:
-            continue  # a switch requests nothing itself; a device without a PCIe link uses none
-        if size is not None and size < LEAST_READ_REQUEST:
+        # A switch requests nothing itself; a device without a PCIe link uses none.
+        asks = hop.function.port != "upstream port" and hop.link.max_speed is not None
+        if asks and size is not None and size < LEAST_READ_REQUEST:
             found = f"MaxReadReq is {size} bytes"
             why = "small read requests keep reads below the link's rate"
             remedy = f"sudo setpci -s {hop.function.address} CAP_EXP+8.w=5000:7000"

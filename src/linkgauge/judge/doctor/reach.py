@@ -112,7 +112,6 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _read(case: Case) -> tuple[str, str, int, str] | None:
-    """Returns which read by a device over PCIe is the cell's first transfer, if it is one."""
     one = case.cell.transfers[0]
     reads = one.source.is_host and one.destination == one.engine.owner and not one.both_ways
     crosses = any(part.kind == "PCIe link" for part in case.touched)
@@ -124,8 +123,7 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Returns the cell that is furthest below its usual figure, with that figure, if it is less
-    than the share `least` of it; also how many cells are so slow, and their names."""
+    """Returns the usual figure and the cell furthest below it, and of how many cells, by name."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None

@@ -56,7 +56,6 @@ def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns which large matrices become a line: nearly equal (`uniform`) or all (`reduced`)."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
@@ -67,8 +66,6 @@ def large_of(judged: OneRun) -> Large:
 
 
 class ResultView(NamedTuple):
-    """Results that share a table."""
-
     form: Form
     results: Sequence[Result]
     run: Run
