@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from statistics import median, quantiles
 
 from linkgauge.model.cell_id import place_of
@@ -43,7 +43,7 @@ from linkgauge.report.words.sentences import first_of
 from .figures import EQUIVALENT, WHOLE, ResultView
 
 Known = Sequence[tuple[float, CellResult]]
-"""Cells with their figures or shares, in ascending order."""
+"""Cells, each with its figure or its share."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """The shares of the median at which the classes of figures end."""
@@ -51,10 +51,10 @@ _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 
 def blocks_of_many(view: ResultView) -> Iterator[Block]:
     result = view.first
-    known = _known(result)
-    usual = median(figure for figure, _ in known)
-    measured = [(figure / usual, cell) for figure, cell in known]
-    low = [each for each in measured if each[0] < _BOUNDS[-2]]
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    usual = median(cell.headline or 0.0 for cell in cells)
+    measured = [((cell.headline or 0.0) / usual, cell) for cell in cells]
+    low = sorted((each for each in measured if each[0] < _BOUNDS[-2]), key=itemgetter(0))
     yield Prose((heading(result), *view.below()))
     yield _distribution(result, measured)._replace(anchor=view.anchor)
     if low:
