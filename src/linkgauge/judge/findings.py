@@ -108,12 +108,12 @@ class Undetectable(msgspec.Struct, frozen=True):
         """Formats `any loss of host:0-host:1 and less than 10% of 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
-        sides = grouped((loss == ANY, name) for name, loss in self.parts.items())
+        sides = grouped((loss == ANY, (name, loss)) for name, loss in self.parts.items())
         said = []
-        for is_any, names in sorted(sides.items(), reverse=True):
-            of = names[0] if len(names) == 1 else count_of(len(names), noun, several)
-            most = max(self.parts[name] for name in names)
-            said.append(f"any loss of {of}" if is_any else f"a loss below {most:.0%} of {of}")
+        for is_any, own in sorted(sides.items(), reverse=True):
+            of = own[0][0] if len(own) == 1 else count_of(len(own), noun, several)
+            what = "any loss" if is_any else f"a loss below {max(loss for _, loss in own):.0%}"
+            said.append(f"{what} of {of}")
         return " and ".join(said)
 
 

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.machine.given import entries_in, entries_of
-from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run, worst
+from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notes import Unjudged
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.stats.summary import summarize
+from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, LATENCY, unit_of
 
 from .limit_bounds import QUANTITY, StatisticLimit, parse_bound
@@ -67,18 +68,11 @@ Objection = Callable[[CellResult], str | None]
 """Says in one line why a measured cell is not good enough, if it is not."""
 
 
-def hold(result: Result, objection: Objection) -> Result:
-    held = result.with_cells(partial(_objected, objection))
-    return replace(held, status=worst(cell.status for cell in held.cells))
-
-
 def hold_run(run: Run, objection: Objection | None) -> Run:
-    if objection is None:
-        return run
-    return replace(run, results=tuple(hold(result, objection) for result in run.results))
+    return run if objection is None else run.with_cells(partial(objected, objection))
 
 
-def _objected(objection: Objection, cell: CellResult) -> CellResult:
+def objected(objection: Objection, cell: CellResult) -> CellResult:
     reason = objection(cell) if cell.status == "pass" else None
     return cell if reason is None else replace(cell, status="fail", reason=reason, kind="limit")
 
@@ -95,8 +89,6 @@ Tables = Sequence[Result | PlannedTable]
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     """Marks cells that miss a limit as failed, and adds a note to cells without the figure that a
     limit refers to. The run must be judged: limits may refer to expected figures."""
-    if not limits:
-        return run
     from .waivers import waive_cells
 
     models = _MachineModels(run.machine)
@@ -124,8 +116,6 @@ def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) 
 
 
 def of_other_models(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    if not limits:
-        return ()
     models = _MachineModels(machine)
     return tuple(
         limit
@@ -133,7 +123,7 @@ def of_other_models(tables: Tables, machine: Machine, limits: Sequence[Limit]) -
         if not any(
             models.fit(cell.places, limit)
             for table in tables
-            if fnmatchcase(table.benchmark, limit.benchmark) and _fits(limit, table.unit)
+            if _is_of(limit, table)
             for cell in table.cells
         )
     )
@@ -162,12 +152,9 @@ def _listed(names: Iterable[str]) -> str:
 
 class _MachineModels:
     def __init__(self, machine: Machine) -> None:
-        self._devices = {d.memory: d.model for found in machine.devices.values() for d in found}
+        self._devices = {device.memory: device.model for device in machine.all_devices}
         self._processor = machine.host.cpu_model or ""
-
-    @property
-    def names(self) -> Iterator[str]:
-        yield from dict.fromkeys((*self._devices.values(), self._processor))
+        self.names = (*self._devices.values(), self._processor)
 
     def fit(self, places: Iterable[object], limit: Limit) -> bool:
         models = [self._devices[name] for p in places if (name := str(p)) in self._devices]
@@ -181,20 +168,16 @@ def _fits(limit: Limit, unit: str) -> bool:
     return asked in (None, QUANTITY.get(unit, unit))
 
 
+def _is_of(limit: Limit, table: Result | PlannedTable) -> bool:
+    return fnmatchcase(table.benchmark, limit.benchmark) and _fits(limit, table.unit)
+
+
 def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) -> Result:
-    cells = result.cells
     for limit in limits:
-        if fnmatchcase(result.benchmark, limit.benchmark) and _fits(limit, result.unit):
-            held = _held(result, limit)
-            cells = tuple(
-                _check(cell, limit, result)
-                if cell.place in held and models.fit(cell.places, limit)
-                else cell
-                for cell in cells
-            )
-    if cells == result.cells:
-        return result
-    return replace(result, cells=cells, status=worst(cell.status for cell in cells))
+        if _is_of(limit, result):
+            held = {one.place for one in _held(result, limit) if models.fit(one.places, limit)}
+            result = result.with_cells(partial(_check, limit, result, held))
+    return result
 
 
 def _is_of_bus(result: Result, limit: Limit) -> bool:
@@ -202,19 +185,16 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
     return result.unit == COLLECTIVE.symbol and of_bus
 
 
-def _held(result: Result, limit: Limit) -> set[object]:
+def _held(result: Result, limit: Limit) -> Iterable[CellResult]:
     """Returns the cells under a limit: for bus bandwidths, the largest size of each row."""
     if not _is_of_bus(result, limit):
-        return {cell.place for cell in result.cells}
-    largest: dict[str, CellResult] = {}
-    for cell in result.cells:
-        if (cell.bytes or 0) >= (largest.setdefault(cell.row, cell).bytes or 0):
-            largest[cell.row] = cell
-    return {cell.place for cell in largest.values()}
+        return result.cells
+    by_size = sorted(result.cells, key=lambda cell: cell.bytes or 0)
+    return {cell.row: cell for cell in by_size}.values()
 
 
-def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
-    if cell.status != "pass" or cell.summary is None:
+def _check(limit: Limit, result: Result, held: Collection[Place], cell: CellResult) -> CellResult:
+    if cell.place not in held or cell.status != "pass" or cell.summary is None:
         return cell
     bound = limit.bound
     least = bound.value
@@ -224,12 +204,11 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
             known = on_bus.bus
         if known is None:
             why = cell.expected.because if cell.expected else "no figure is expected"
-            return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
+            return _unjudged(cell, limit, why)
         least = bound.value * known
     figure, unit = _figure(cell, limit, result)
     if figure is None:
-        why = "one rank has no bus bandwidth"
-        return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
+        return _unjudged(cell, limit, "one rank has no bus bandwidth")
     if figure >= least if bound.at_least else figure <= least:
         return cell
     side = "below" if bound.at_least else "above"
@@ -237,6 +216,10 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     what = f"{statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
     of = "" if bound.of is None else f" = {_shown(least, unit)}"
     return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})", kind="limit")
+
+
+def _unjudged(cell: CellResult, limit: Limit, why: str) -> CellResult:
+    return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
 
 
 def _figure(cell: CellResult, limit: Limit, result: Result) -> tuple[float | None, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from linkgauge.model.counters import AT_WORK
 from linkgauge.model.documents.result import Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 
 
@@ -15,12 +16,13 @@ def at_work(
 ) -> dict[str, tuple[int, ...]]:
     loads = (cell.load for result in results for cell in result.cells)
     busy = frozenset(load.pid for load in loads if load is not None and load.pid is not None)
-    found: dict[str, dict[int, None]] = {}
-    for inventory in (before, after):
-        for one in inventory.accelerators if inventory is not None else ():
-            pids = _seen(one, busy, is_quiet=inventory is before)
-            found.setdefault(one.memory, {}).update(dict.fromkeys(pids))
-    return {memory: tuple(pids) for memory, pids in found.items() if pids}
+    found = grouped(
+        (one.memory, pid)
+        for inventory in (before, after)
+        for one in (inventory.accelerators if inventory is not None else ())
+        for pid in _seen(one, busy, is_quiet=inventory is before)
+    )
+    return {memory: tuple(dict.fromkeys(pids)) for memory, pids in found.items()}
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:

@@ -68,13 +68,9 @@ def meanings() -> tuple[Meaning, ...]:
 @cache
 def meaning_of(source: CounterSource, name: str) -> Meaning | None:
     """Returns the first meaning that matches a counter's name, or None."""
-    return next(
-        (
-            one for one in meanings()
-            if source in one.source and any(re.fullmatch(form, name) for form in one.names)
-        ),
-        None,
-    )  # fmt: skip
+    own = (one for one in meanings() if source in one.source)
+    found = (one for one in own if any(re.fullmatch(form, name) for form in one.names))
+    return next(found, None)
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -112,24 +108,18 @@ def is_low(cell: CellResult) -> bool:
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
     """Yields counters that rose. Duplicate packets count only if nobody sent them again."""
-    cables = {
-        one.name: Part.link(one.device, one.leads_to)
-        for one in evidence.machine.known.adapters
-        if one.leads_to
-    }
+    adapters = (one for one in evidence.machine.known.adapters if one.leads_to)
+    cables = {one.name: Part.link(one.device, one.leads_to or "") for one in adapters}
     for case in cases_of(evidence):
         rises = [
             one for one in case.cell.rises
             if one.of not in cables or cables[one.of] in case.touched
         ]  # fmt: skip
         places = grouped(((one.rank, cables.get(one.of)), one) for one in rises)
-        had = {rank: _had(rank, rises) for rank in {one.rank for one in rises}}
-        kinds = {place: _by_kind(own, had[place[0]]) for place, own in places.items()}
         again = sum(one.rose.get(_AGAIN, 0) for one in rises)
-        for (rank, cable), found in kinds.items():
-            own = places[rank, cable]
+        for (rank, cable), own in places.items():
             about = cable or interface_of(case.cell, rank) or f"rank {rank}"
-            for kind, by_events in found.items():
+            for kind, by_events in _by_kind(own, _had(rank, rises)).items():
                 events = max(by_events) - (again if kind == "twice" else 0)
                 if events > 0:
                     names = tuple(by_events[n] for n in sorted(by_events, reverse=True))
@@ -167,9 +157,8 @@ def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str
 
 
 def _packets(rises: list[CounterRise]) -> int:
-    return max(
-        (n for one in rises for name, n in one.rose.items() if _PACKETS.fullmatch(name)), default=0
-    )
+    counts = (each for one in rises for each in one.rose.items())
+    return max((rose for name, rose in counts if _PACKETS.fullmatch(name)), default=0)
 
 
 def moved(cell: CellResult) -> int:
@@ -190,13 +179,11 @@ def explains(found: list[Counted], evidence: Evidence) -> bool:
     low = [one for one in found if one.is_low]
     if not low:
         return False
-    names = {id(one.case) for one in found}
-    well = [
-        case for case in cases_of(evidence)
-        if id(case) not in names and any(one.rank == found[0].rank for one in case.cell.rises)
-    ]  # fmt: skip
-    others = [one for one in found if not one.is_low]
-    calm = sum(one.bytes for one in others) + sum(moved(case.cell) for case in well)
+    others, seen = [one for one in found if not one.is_low], {one.case for one in found}
+    calm = sum(one.bytes for one in others) + sum(
+        moved(case.cell) for case in cases_of(evidence)
+        if case not in seen and any(one.rank == found[0].rank for one in case.cell.rises)
+    )  # fmt: skip
     if not calm:
         return True
     often = sum(one.events for one in low) / max(1, sum(one.bytes for one in low))

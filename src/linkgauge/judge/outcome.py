@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count, pairwise
+from itertools import pairwise
 
 import msgspec
 
@@ -91,8 +91,12 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
         return Outcome(
             code, verdict=False, unjudged=(why or "") if verdict else "", broken=code in _BROKEN
         )
-    evidence = evidence_of(run)
-    found, notes = _waived(run, diagnose(evidence))
+    evidence, notes = evidence_of(run), tuple[Finding, ...]()
+    found = diagnose(evidence)
+    if run.waivers:
+        from .waivers import waive_findings
+
+        found, notes = waive_findings(run, found)
     findings, waived = concerns(evidence, found), tuple(f for f in found if f.severity == "waived")
     used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
     names = {name for one in waived for name in one.cells}
@@ -100,25 +104,18 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
         cell.verdict for result in run.results for cell in result.cells
         if not (names and cell.verdict in BELOW and spoken(result, cell) in names)
     }  # fmt: skip
-    low, cpus = "low" in verdicts, run.machine.host.cpus
-    if low:
-        low_cells = (case for case in cases_of(evidence) if case.cell.verdict == "low")
-        cases = (case for case in low_cells if case.name not in names)
-        low = any(used.isdisjoint(one.touched) and not is_host_taken(one, cpus) for one in cases)
+    cpus = run.machine.host.cpus
+    low = "low" in verdicts and any(
+        used.isdisjoint(one.touched) and not is_host_taken(one, cpus)
+        for one in cases_of(evidence)
+        if one.cell.verdict == "low" and one.name not in names
+    )
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=(*found, *notes),
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
         perhaps_low="perhaps low" in verdicts, undetectable=_undetectable(evidence),
         waived=(*waived, *notes),
     )  # fmt: skip
-
-
-def _waived(run: Run, found: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    if not run.waivers:
-        return tuple(found), ()
-    from .waivers import waive_findings
-
-    return waive_findings(run, found)
 
 
 def _undetectable(evidence: Evidence) -> tuple[Undetectable, ...]:
@@ -143,16 +140,15 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
-    doubted = _unsteady(evidence)
+    doubted, numbers = _unsteady(evidence), {id(one): at for at, one in enumerate(evidence.results)}
     once = {one.case.number for one in behind(evidence) if not one.is_sure}
-    numbers = count()
     return tuple(
-        CellAt(number, cell.place)
-        for number, result in enumerate(evidence.results)
-        for cell, at in zip(result.cells, numbers, strict=False)
-        if cell.status == "pass"
-        and (cell.verdict in BELOW or at in once or (doubted and spoken(result, cell) in doubted))
-    )
+        CellAt(numbers[id(case.result)], case.cell.place)
+        for case in cases_of(evidence)
+        if case.cell.status == "pass" and (
+            case.cell.verdict in BELOW or case.number in once or (doubted and case.name in doubted)
+        )
+    )  # fmt: skip
 
 
 _MOST_PAIRS = 128

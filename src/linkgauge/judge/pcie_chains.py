@@ -144,10 +144,9 @@ def share_of_peers(evidence: Evidence, link: Part) -> float | None:
     cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
-    shares = [
-        share for case in cases if link in case.timed and case.equivalent in others
-        and (share := case.cell.share(median(others[case.equivalent]))) is not None
-    ]  # fmt: skip
-    is_low = any(case.cell.verdict == "low" for case in cases if link in case.timed)
+    own = [case for case in cases if link in case.timed]
+    usual = ((one.cell, median(others.get(one.equivalent, [0.0]))) for one in own)
+    shares = [share for cell, of in usual if (share := cell.share(of)) is not None]
+    is_low = any(case.cell.verdict == "low" for case in own)
     most = max(shares, default=1.0)
     return most if len(shares) > 1 and most < _CLEAR and not is_low else None

@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from statistics import median
 from typing import NamedTuple
 
+from linkgauge.model.documents.result import CellResult, TransferFigure
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.stats.modes import cut
@@ -50,24 +51,12 @@ class _Standing(NamedTuple):
     peers: int
 
 
-_Nodes = tuple[tuple[int, int], ...]
-
-
-def _nodes(evidence: Evidence) -> _Nodes:
-    nodes = evidence.machine.host.nodes
-    return tuple((cpu, node.index) for node in nodes for cpu in node.cpus)
-
-
-def classes(evidence: Evidence) -> list[list[Case]]:
-    return _classes(cases_of(evidence), _nodes(evidence))
-
-
 @lru_cache(maxsize=2)
-def _classes(cases: tuple[Case, ...], cpus: _Nodes) -> list[list[Case]]:
-    nodes = dict(cpus)
+def classes(evidence: Evidence) -> list[list[Case]]:
+    nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
     return [*grouped(
         (_class(case, nodes), case)
-        for case in cases
+        for case in cases_of(evidence)
         if case.cell.headline and case.cell.status == "pass"
     ).values()]  # fmt: skip
 
@@ -85,16 +74,11 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
     return case.kind, cell.operation, setting
 
 
-def behind(evidence: Evidence) -> tuple[Behind, ...]:
-    cases = cases_of(evidence)
-    seen = troubled(evidence, frozenset().union(*(case.timed for case in cases)))
-    return _behind(cases, _nodes(evidence), seen)
-
-
 @lru_cache(maxsize=2)
-def _behind(cases: tuple[Case, ...], cpus: _Nodes, seen: frozenset[Part]) -> tuple[Behind, ...]:
+def behind(evidence: Evidence) -> tuple[Behind, ...]:
+    seen = troubled(evidence, frozenset().union(*(one.timed for one in cases_of(evidence))))
     equivalent = [
-        own for own in _classes(cases, cpus) for first in own[:1]
+        own for own in classes(evidence) for first in own[:1]
         if first.result.better == "higher"
         and (first.equivalent is None or not first.is_oversubscribed)
     ]  # fmt: skip
@@ -172,7 +156,11 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
 
 
 def _at_most(case: Case) -> float:
-    cell = case.cell
-    last = cell.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
-    ends = (cell.summary.ci95 if cell.summary is not None else None) or ()
-    return math.log(max((case.figure, *ends, *([median(last)] if last else ()))))
+    return math.log(max(case.figure, *figures_of(case.cell, case.cell)))
+
+
+def figures_of(one: CellResult | TransferFigure, cell: CellResult) -> tuple[float, ...]:
+    """Returns the median, the ends of its interval, and the median of the last repetition."""
+    last = one.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
+    known = (one.summary.median, *(one.summary.ci95 or ())) if one.summary is not None else ()
+    return (*known, *([median(last)] if last else ()))

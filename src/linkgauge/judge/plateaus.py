@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.curves import Level, Levels
 from linkgauge.model.documents.result import Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
@@ -105,13 +106,11 @@ def with_levels(result: Result) -> Result:
     """Adds the memory levels of each curve, if the result has latencies by size."""
     if not _is_curve(result):
         return result
-    rows: dict[str, list[Point]] = {}
-    chases: dict[str, Transfer] = {}
-    for cell in result.cells:
-        if cell.summary is not None:
-            size = cell.transfers[0].bytes_moved(result.size)
-            rows.setdefault(cell.row, []).append((size, cell.summary.median))
-            chases[cell.row] = cell.transfers[0]
+    measured = [
+        (c, c.transfers[0], c.summary.median) for c in result.cells if c.summary is not None
+    ]
+    chases = {cell.row: chase for cell, chase, _ in measured}
+    rows = grouped((one.row, (by.bytes_moved(result.size), time)) for one, by, time in measured)
     found = {row: levels_of(points) for row, points in rows.items()}
     huge = {_ends(chases[row]): levels for row, levels in found.items()
             if chases[row].source.kind == "huge"}  # fmt: skip

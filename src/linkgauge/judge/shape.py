@@ -6,14 +6,15 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-
-import msgspec
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple
 
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.model.cell_id import ends_of, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import range_of
 from linkgauge.model.units import format_size, unit_of
 
 from .findings import Evidence, Finding
@@ -137,66 +138,61 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
     return statistics.median(low), statistics.median(high)
 
 
-class Curve(msgspec.Struct, frozen=True):
-    name: str
-    result: Result
-    points: tuple[tuple[float, float], ...]
-    places: tuple[str, ...]
+Point = tuple[float, float, Case]
+"""A size or a setting, the figure, and the cell."""
 
 
-def curves(evidence: Evidence) -> Iterator[Curve]:
+def curves(evidence: Evidence) -> Iterator[list[Point]]:
     """Yields curves: cells at three sizes or more, and the rows of sweeps."""
     several = at_sizes(evidence.results, _LEAST)
-    by_size = grouped(
-        ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
-        for case in (cases_of(evidence) if several else ())
-        for cell, result in [(case.cell, case.result)]
-        if (result.benchmark, result.backend) in several
-        and (_figure(cell) is not None and result.better == "higher" and not result.sweep)
-    )
-    for (benchmark, _, row, column, _), cases in by_size.items():
-        cases.sort(key=lambda case: case.result.size)
-        points = [
-            (float(size), _figure(case.cell) or 0.0, f"{case.name} at {format_size(size)}")
-            for case in cases
-            for size in [case.result.size]
-        ]
-        yield from _curve(f"{benchmark} ({row}, {column})", cases[0].result, points)
-    for result in evidence.results:
-        if result.sweep and result.better == "higher":
-            yield from _swept(result)
+    found = grouped(
+        (_curve_of(case), (setting, figure, case))
+        for case in cases_of(evidence)
+        if case.result.better == "higher" and (figure := _figure(case.cell)) is not None
+        and (setting := _setting(case, several)) is not None
+    )  # fmt: skip
+    for points in found.values():
+        if len({setting for setting, *_ in points}) >= _LEAST:
+            yield sorted(points, key=itemgetter(0))
 
 
-def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
-    if len({setting for setting, _, _ in found}) >= _LEAST:
-        points = tuple((setting, figure) for setting, figure, _ in found)
-        yield Curve(name, result, points, tuple(place for _, _, place in found))
+def _curve_of(case: Case) -> Hashable:
+    result, cell = case.result, case.cell
+    if result.sweep:
+        return id(result), cell.row
+    return result.benchmark, result.backend, cell.row, cell.column, cell.definition
 
 
-def _swept(result: Result) -> Iterator[Curve]:
-    rows = grouped(
-        (cell.row, (setting, figure, spoken(result, cell)))
-        for cell in result.cells
-        if (figure := _figure(cell)) is not None and (setting := _setting(cell)) is not None
-    )
-    for row, found in rows.items():
-        yield from _curve(f"{result.benchmark} (row {row})", result, sorted(found))
-
-
-def _setting(cell: CellResult) -> float | None:
+def _setting(case: Case, several: Collection[tuple[str, str]]) -> float | None:
+    if not case.result.sweep:
+        return case.result.size if (case.result.benchmark, case.result.backend) in several else None
     try:
-        return float(cell.column)
+        return float(case.cell.column)
     except ValueError:
-        threads = [transfer.engine.count for transfer in cell.transfers]
-        return float(threads[0]) if threads and threads[0] else None
+        threads = [transfer.engine.count for transfer in case.cell.transfers]
+        return threads[0] if threads and threads[0] else None
 
 
-class _Bend(msgspec.Struct, frozen=True):
-    curve: Curve
+class _Bend(NamedTuple):
     at: str
     figure: float
     share: float
-    cells: tuple[str, ...]
+    points: Sequence[Point]
+
+    @property
+    def result(self) -> Result:
+        return self.points[0][2].result
+
+    @property
+    def name(self) -> str:
+        _, _, case = self.points[0]
+        where = f"row {case.cell.row}" if self.result.sweep else ", ".join(case.cell.place)
+        return f"{self.result.benchmark} ({where})"
+
+    @property
+    def cells(self) -> Iterator[str]:
+        for at, _, case in self.points:
+            yield case.name if self.result.sweep else f"{case.name} at {format_size(int(at))}"
 
 
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
@@ -204,59 +200,63 @@ def check_plateau(evidence: Evidence) -> Iterator[Finding]:
         "small sizes may fit in a cache, and too many threads compete: the plateau is the "
         "sustained figure"
     )
-    for equivalent in _equivalent(map(_plateau, curves(evidence))):
-        least, most = min(bend.share for bend in equivalent), max(bend.share for bend in equivalent)
-        share = f"{most:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
+    for equivalent in _bends(evidence, _plateau):
+        share = range_of("{:.0%}".format, [bend.share for bend in equivalent])
         who = "the figures" if len(equivalent) == 1 else f"{len(equivalent)} curves"
         found = f"{who} settle at {_range(equivalent)}, {share} of their peak at {equivalent[0].at}"
         yield _bent("plateau", equivalent, found, why)
 
 
-def _plateau(curve: Curve) -> _Bend | None:
-    figures = [figure for _, figure in curve.points]
+def _plateau(points: Sequence[Point]) -> _Bend | None:
+    figures = [figure for _, figure, _ in points]
     peak = max(figures)
-    tail = figures[-2:] if len(figures) > 3 else figures[-1:]
-    if max(tail) >= PLATEAU * peak or figures.index(peak) >= len(figures) - len(tail):
+    tail = points[-2:] if len(figures) > 3 else points[-1:]
+    settled = [figure for _, figure, _ in tail]
+    if max(settled) >= PLATEAU * peak or figures.index(peak) >= len(figures) - len(tail):
         return None
-    mean, at = statistics.fmean(tail), _point(curve.points[figures.index(peak)][0], curve)
-    return _Bend(curve, at, mean, mean / peak, curve.places[-len(tail) :])
+    mean = statistics.fmean(settled)
+    return _Bend(_shown_at(points[figures.index(peak)]), mean, mean / peak, tail)
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
     why = "beyond this point something else is the limit"
-    for equivalent in _equivalent(map(_knee, curves(evidence))):
+    for equivalent in _bends(evidence, _knee):
         who = "the figures" if len(equivalent) == 1 else f"the figures of {len(equivalent)} curves"
         found = f"{who} grow up to {equivalent[0].at} and hardly beyond: {_range(equivalent)}"
         yield _bent("knee", equivalent, found, why)
 
 
-def _knee(curve: Curve) -> _Bend | None:
-    place = knee(curve.points)
+def _knee(points: Sequence[Point]) -> _Bend | None:
+    place = knee([(setting, figure) for setting, figure, _ in points])
     if place is None:
         return None
-    x, y = curve.points[place]
-    return _Bend(curve, _point(x, curve), y, 1.0, (curve.places[place],))
+    return _Bend(_shown_at(points[place]), points[place][1], 1.0, points[place : place + 1])
 
 
-def _equivalent(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
+def _bends(
+    evidence: Evidence, bend: Callable[[Sequence[Point]], _Bend | None]
+) -> Iterable[list[_Bend]]:
+    found = filter(None, map(bend, curves(evidence)))
     return grouped(
-        ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
-        for bend in bends
-        if bend is not None
+        ((one.result.benchmark, one.result.backend, one.at), one) for one in found
     ).values()
 
 
 def _bent(check: str, equivalent: Sequence[_Bend], found: str, why: str) -> Finding:
-    first = equivalent[0].curve
+    first = equivalent[0]
     name = first.name if len(equivalent) == 1 else first.result.benchmark
     cells = tuple(cell for bend in equivalent for cell in bend.cells)
     return Finding(check, "note", name, found, why, cells=cells)
 
 
 def _range(equivalent: Sequence[_Bend]) -> str:
-    result, figures = equivalent[0].curve.result, [bend.figure for bend in equivalent]
-    least, most = _shown(min(figures), result), _shown(max(figures), result)
-    return most if least == most else f"{least} to {most}"
+    result, figures = equivalent[0].result, [bend.figure for bend in equivalent]
+    return range_of(lambda figure: _shown(figure, result), figures)
+
+
+def _shown_at(point: Point) -> str:
+    at, _, case = point
+    return f"{at:g}" if case.result.sweep else format_size(int(at))
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
@@ -286,7 +286,3 @@ def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
         slopes.sort()
         found.append(statistics.median(slopes) if slopes else 0.0)
     return found
-
-
-def _point(at: float, curve: Curve) -> str:
-    return f"{at:g}" if curve.result.sweep else format_size(int(at))

@@ -132,13 +132,11 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
     """Reports parts without peers, expected figures or earlier runs: no loss of them shows."""
     every = undetectable_of(evidence)
-    parts = [name for one in every for name, loss in one.parts.items() if loss == ANY]
-    if not parts:
-        return
-    found = "nothing shows whether it is slow"
-    if len(parts) > 1:
-        found = f"nothing shows whether they are slow: {listed(parts)}"
-    found += "; there is nothing like it to compare with, and no figure is expected"
-    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
-    subject = parts[0] if len(parts) == 1 else f"{len(parts)} parts"
-    yield Finding("unjudged", "unknown", subject, found, why)
+    if parts := [name for one in every for name, loss in one.parts.items() if loss == ANY]:
+        subject, they = parts[0], "it is slow"
+        if len(parts) > 1:
+            subject, they = f"{len(parts)} parts", f"they are slow: {listed(parts)}"
+        found = f"nothing shows whether {they}; there is nothing like it to compare with, and no "
+        found += "figure is expected"
+        why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
+        yield Finding("unjudged", "unknown", subject, found, why)

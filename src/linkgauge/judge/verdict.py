@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache, partial
 from itertools import count
 from operator import itemgetter
 from statistics import median
@@ -36,7 +35,7 @@ from linkgauge.model.transfer import Transfer
 
 from .findings import Evidence
 from .peers import LOW as LOSS
-from .peers import Behind, behind, classes
+from .peers import Behind, behind, classes, figures_of
 
 FAR = 0.75
 """A path that lost half of its lanes or links is that far off."""
@@ -51,8 +50,7 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """Returns results with peers: a cell far from its peers gets their median. A cell without
     another expected figure is judged by this median."""
-    equivalent = classes(evidence)
-    found = {case.number: cell for own in equivalent for case, cell in _against_peers(own)}
+    found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
     if not found:
@@ -72,48 +70,36 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     if one.at_best:
         because = f"the median of the best repetitions of {one.peers - 1} equal cells; "
         because += "a part of this one counted errors"
-    best = cell.expected.theoretical if cell.expected is not None else None
-    expected = Expected(best, one.usual, because, measured=True, peers=one.peers)
+    expected = _as_peers(cell, one.usual, one.peers, because)
     word: Verdict = "low" if one.loss >= LOSS else "perhaps low"
     return replace(cell, expected=expected, peers=one.usual, verdict=word, not_judged=None)
 
 
 def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    figures = sorted(case.figure for case in equivalent)
-    if len(equivalent) == 1:
+    figures, count = sorted(case.figure for case in equivalent), len(equivalent)
+    if count == 1:
         return
-    usual = median(figures)
-    as_peers = cache(partial(_as_peers, usual, len(equivalent)))
+    usual, because = median(figures), f"the median of {count} equal cells"
     for case in equivalent:
-        others = median_without(figures, (bisect_left(figures, case.figure),))
-        if case.equivalent is not None and _is_far(case, others, len(equivalent)):
-            yield case, replace(case.cell, peers=others)
-        elif (
-            len(equivalent) >= ENOUGH
-            and case.cell.not_judged in _UNLIMITED
-            and FAR * usual <= case.figure <= usual / FAR
-        ):
-            best = case.cell.expected.theoretical if case.cell.expected is not None else None
-            yield case, replace(case.cell, expected=as_peers(best), verdict="ok", not_judged=None)
+        cell, others = case.cell, median_without(figures, (bisect_left(figures, case.figure),))
+        is_near = FAR * usual <= case.figure <= usual / FAR
+        if case.equivalent is not None and _is_far(case, others, count):
+            yield case, replace(cell, peers=others)
+        elif count >= ENOUGH and cell.not_judged in _UNLIMITED and is_near:
+            expected = _as_peers(cell, usual, count, because)
+            yield case, replace(cell, expected=expected, verdict="ok", not_judged=None)
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    low, high = _interval(case.cell)
-    is_below, is_above = high < FAR * peers, low * FAR > peers
+    ends = (case.figure, *((case.cell.summary and case.cell.summary.ci95) or ()))
+    is_below, is_above = max(ends) < FAR * peers, min(ends) * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
     return is_slow or (count > MOST_UNSURE and (is_below or is_above))
 
 
-def _as_peers(usual: float, count: int, theoretical: float | None) -> Expected:
-    because = f"the median of {count} equal cells"
-    return Expected(theoretical, usual, because, measured=True, peers=count)
-
-
-def _interval(cell: CellResult) -> tuple[float, float]:
-    figure = cell.headline or 0.0
-    ends = cell.summary.ci95 if cell.summary is not None else None
-    low, high = ends or (figure, figure)
-    return min(low, figure), max(high, figure)
+def _as_peers(cell: CellResult, usual: float, count: int, because: str) -> Expected:
+    best = cell.expected.theoretical if cell.expected is not None else None
+    return Expected(best, usual, because, measured=True, peers=count)
 
 
 def with_lines(run: Run) -> Run:
@@ -152,9 +138,8 @@ class Judge:
         self._ceilings: Ceilings | None = None
         self._known: list[tuple[Result, Result]] = []
         """The results as they were measured and as they were judged, in the order of the run."""
-        self._verdicts: tuple[Result, ...] = ()
-        self._last: tuple[tuple[Result, ...], Run] | None = None
-        """The verdicts from which a run was judged last, and that run."""
+        self._last: Run | None = None
+        """The run that was judged from these results."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
         """Returns the judged results. Cells are not compared with their peers yet."""
@@ -172,21 +157,20 @@ class Judge:
             for known, result in zip(before, alone.results, strict=False)
         ]
         if found != self._known:
-            self._known, self._verdicts = found, tuple(judged for _, judged in found)
-        return self._verdicts
+            self._known, self._last = found, None
+        return tuple(judged for _, judged in self._known)
 
     def __call__(self, run: Run) -> Run:
         if run.is_profiled or run.machine.shared:
-            return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
-        verdicts = self.verdicts(run)
-        if self._last is None or self._last[0] is not verdicts:
+            return with_lines(run.with_cells(unjudged))
+        verdicts, judged = self.verdicts(run), self._last
+        if judged is None:
             alone = run.machine.alone
             evidence = Evidence(alone, run.after, verdicts)
             results = _by_links(with_peers(evidence), behind(evidence))
             if alone is not run.machine:
                 results = with_ranks(results, run.results)
-            self._last = verdicts, with_lines(replace(run, results=results))
-        judged = self._last[1]
+            judged = self._last = with_lines(replace(run, results=results))
         run = replace(run, results=judged.results, lines=judged.lines)
         if not run.waivers:
             return run
@@ -220,8 +204,7 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
 def _is_short(cell: CellResult, pairs: Collection[tuple[str, ...]]) -> bool:
     if cell.verdict != "ok" or len(cell.transfers) != 1 or pair_of(cell.transfers[0]) not in pairs:
         return False
-    expected = cell.expected.achievable if cell.expected is not None else None
-    share = cell.share(expected)
+    share = cell.achieved
     return share is not None and share < COPIED and not cell.transfers[0].both_ways
 
 
@@ -230,27 +213,21 @@ def judge(run: Run) -> Run:
     return Judge()(run)
 
 
-def unjudged(result: Result) -> Result:
-    return result.with_cells(
-        lambda cell: replace(
-            cell, expected=None, verdict="not judged", not_judged="run", peers=None
-        )
-    )
+def unjudged(cell: CellResult) -> CellResult:
+    return replace(cell, expected=None, verdict="not judged", not_judged="run", peers=None)
 
 
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
     sharing = expectations.sharing(result)
-    cells = tuple(
-        _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
-    )
+    cells = [_judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells]
     judged = replace(result, cells=spared(cells))
-    if len(cells) < 2:
-        return judged
-    from .plateaus import with_levels
+    if len(cells) > 1:
+        from .plateaus import with_levels
 
-    return with_levels(judged)
+        return with_levels(judged)
+    return judged
 
 
 def _judge_cell(
@@ -317,15 +294,11 @@ def _beside(
     if one.summary is None or not size:
         return "not judged"
     seconds = _seconds(cell, size)
-    loose = (LOOSE, LOOSE) if estimate.loose else (LOW, LOW)
-    longest, enough = (
-        seconds(expected) / share + estimate.start for share in estimate.bounds or loose
-    )
-    if (taken := seconds(one.summary.median)) <= longest:
-        return "ok" if taken <= enough else "perhaps low"
-    last = one.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
-    figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
-    return "low" if min(map(seconds, figures)) > longest else "perhaps low"
+    bounds = estimate.bounds or (LOOSE if estimate.loose else LOW,) * 2
+    longest, enough = (seconds(expected) / share + estimate.start for share in bounds)
+    if seconds(one.summary.median) <= enough:
+        return "ok"
+    return "low" if min(map(seconds, figures_of(one, cell))) > longest else "perhaps low"
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:

@@ -12,7 +12,7 @@ too. The day on which the run began decides whether a waiver has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from linkgauge.machine.given import entries_in
 from linkgauge.model.cell_id import CellId, cell_id, spoken
 from linkgauge.model.documents.expected import Waiver
-from linkgauge.model.documents.result import CellResult, Result, Run, Verdict, worst
+from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 
@@ -76,9 +76,10 @@ def _refuse_wrong(check: str, accept: str, where: str) -> None:
     if unit == NOTHING:
         raise InputError(f"{where}: {check} cannot be waived: nothing was measured, or wrongly")
     wanted = f"a value in {unit}" if unit else "warn or fail"
-    if accept in SEVERITIES if unit else accept not in ("warn", "fail"):
-        raise InputError(f"{where}: accept {accept!r}: of {check}, write {wanted}")
-    if unit and bound_of(accept, where).unit != unit:
+    fits = accept in ("warn", "fail")
+    if unit:
+        fits = accept not in SEVERITIES and bound_of(accept, where).unit == unit
+    if not fits:
         raise InputError(f"{where}: accept {accept!r}: of {check}, write {wanted}")
 
 
@@ -126,35 +127,32 @@ class Waiving:
             self._used.add(found)
         return found
 
-    def _covering_cell(
-        self, key: CellId, names: Iterable[str], parts: Sequence[str], figure: float | None,
-        unit: str,
-    ) -> Waiver | None:  # fmt: skip
-        shown = [_bare(name) for name in (key.name, *names)]
-        meant = (
-            one for one in self._waivers
-            if one.cell and _is_part(one, parts)
-            and any(fnmatchcase(name, _bare(one.cell)) for name in shown)
-        )  # fmt: skip
-        return self._covering(meant, key.name, "fail", figure, QUANTITY.get(unit, unit))
-
     def cell(self, result: Result, cell: CellResult) -> CellResult:
         """Waives a cell that is low or misses a limit, if a waiver covers it."""
         misses = cell.status == "fail" and cell.kind == "limit"
         if not misses and not (cell.status == "pass" and cell.verdict in _SPARED):
             return cell
-        parts = [str(place) for place in cell.places]
-        of = cell_id(result, cell), (spoken(result, cell),), parts, cell.headline, result.unit
-        if self._covering_cell(*of) is None:
+        key, said, parts = cell_id(result, cell), spoken(result, cell), map(str, cell.places)
+        if not self.covers(key, cell.headline, result.unit, said, parts):
             return cell
         return replace(cell, status="pass", verdict="waived", reason=None, kind=None)
 
-    def covers(self, key: CellId, figure: float | None, unit: str) -> bool:
-        """Whether a waiver accepts the figure of a cell that failed."""
-        parts = [f"{key.backend}:{place}" for place in key.place]
-        return self._covering_cell(key, (), parts, figure, unit) is not None
+    def covers(
+        self, key: CellId, figure: float | None, unit: str, said: str = "",
+        parts: Iterable[str] = (),
+    ) -> bool:  # fmt: skip
+        """Whether a waiver accepts the figure of a cell; `said` is the cell's other name."""
+        names = [_bare(name) for name in (key.name, said)]
+        used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
+        meant = (
+            one for one in self._waivers
+            if one.cell and _is_part(one, used)
+            and any(fnmatchcase(name, _bare(one.cell)) for name in names)
+        )  # fmt: skip
+        found = self._covering(meant, key.name, "fail", figure, QUANTITY.get(unit, unit))
+        return found is not None
 
-    def finding(self, one: Finding, waived: frozenset[str]) -> Finding:
+    def finding(self, one: Finding, waived: Set[str]) -> Finding:
         """Waives a finding that a waiver covers, or all of whose cells are `waived`."""
         if not one.is_grave:
             return one
@@ -166,7 +164,7 @@ class Waiving:
         found = self._covering(meant, *of)
         if found is not None:
             return replace(one, severity="waived", waived=found)
-        if one.cells and waived.issuperset(one.cells):
+        if one.cells and waived >= {*one.cells}:
             return replace(one, severity="waived", why="a waiver accepts all of its cells")
         return one
 
@@ -194,13 +192,7 @@ def _unit(check: str) -> str:
 
 
 def waive_cells(run: Run) -> Run:
-    if not run.waivers:
-        return run
-    waiving = Waiving.of(run)
-    results = (one.with_cells(partial(waiving.cell, one)) for one in run.results)
-    return replace(run, results=tuple(
-        replace(one, status=worst(cell.status for cell in one.cells)) for one in results
-    ))  # fmt: skip
+    return _waived(run, Waiving.of(run).cell) if run.waivers else run
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
@@ -210,21 +202,23 @@ def waive_named(run: Run, names: Collection[str]) -> Run:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names
         return replace(cell, verdict="waived") if is_waived else cell
 
-    results = (one.with_cells(partial(waived, one)) for one in run.results)
-    return replace(run, results=tuple(results)) if names else run
+    return _waived(run, waived)
+
+
+def _waived(run: Run, change: Callable[[Result, CellResult], CellResult]) -> Run:
+    results = (one.with_cells(partial(change, one)) for one in run.results)
+    return replace(run, results=tuple(results))
 
 
 def waive_findings(
     run: Run, found: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Returns findings, some of them waived, and notes on waivers that cover nothing."""
-    waiving, judged = Waiving.of(run), []
+    waiving, judged = Waiving.of(run), set[str]()
     for result in run.results:
         for cell in result.cells:
-            if cell.verdict == "waived":
-                waiving.cell(result, replace(cell, verdict="low"))
-                judged.append(spoken(result, cell))
-            else:
-                waiving.cell(result, cell)
-    findings = tuple(waiving.finding(one, frozenset(judged)) for one in found)
+            is_waived = cell.verdict == "waived"
+            waiving.cell(result, replace(cell, verdict="low") if is_waived else cell)
+            judged |= {spoken(result, cell)} if is_waived else set()
+    findings = tuple(waiving.finding(one, judged) for one in found)
     return findings, tuple(waiving.unused())

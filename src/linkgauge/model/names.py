@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from .errors import InputError
+
+_V = TypeVar("_V")
 
 
 class UnknownName(InputError):
@@ -32,6 +35,12 @@ def _plain(name: str) -> str:
 def and_all(names: Iterable[str], word: str = "and") -> str:
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} {word} {last}" if most else last
+
+
+def range_of(shown: Callable[[_V], str], values: Iterable[_V], joint: str = " to ") -> str:
+    """Returns the least and the most of values, `8 B to 1 MiB`, or a single text if they agree."""
+    ordered = sorted(values)  # type: ignore[type-var]
+    return joint.join(dict.fromkeys(map(shown, ordered[:1] + ordered[-1:])))
 
 
 def spans(names: Iterable[str]) -> str:

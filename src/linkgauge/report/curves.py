@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from statistics import median
 from typing import TypeVar
 
-from linkgauge.model.documents.result import Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
@@ -15,6 +15,7 @@ from linkgauge.model.units import Unit, format_size
 from . import chart_specs
 from .blocks import ChartFigure, Column, Entry, Table, plain
 from .chart_specs import Spec
+from .forms import cells_of
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
@@ -31,19 +32,19 @@ Curves = dict[str, dict[int, float]]
 
 def curves_of(results: Iterable[Result]) -> Curves:
     """Figures of collectives are bus bandwidths. Of several figures for a size, the last counts."""
-    curves: Curves = {}
-    for result in results:
-        for cell in result.cells:
-            size, figure, name = size_of(result, cell), cell.headline, str(cell.place)[1:-1]
-            if isinstance(cell.operation, Collective):
-                own = bandwidths(cell) if cell.status == "pass" else None
-                figure = None if own is None else own.bus
-                name = f"{cell.row}, {len(cell.transfers)} devices"
-            elif has_own_size(cell):
-                name = cell.row
-            if size is not None and figure is not None:
-                curves.setdefault(name, {})[size] = figure
-    return curves
+    return tabled(
+        (name, size, figure)
+        for result, cell in cells_of(results)
+        for name, figure in [_figure(cell)]
+        if (size := size_of(result, cell)) is not None and figure is not None
+    )
+
+
+def _figure(cell: CellResult) -> tuple[str, float | None]:
+    if isinstance(cell.operation, Collective):
+        own = bandwidths(cell) if cell.status == "pass" else None
+        return f"{cell.row}, {len(cell.transfers)} devices", None if own is None else own.bus
+    return cell.row if has_own_size(cell) else ", ".join(cell.place), cell.headline
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:

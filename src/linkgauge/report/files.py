@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
-from itertools import chain
+from functools import cache, lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
 from shlex import quote
@@ -29,9 +28,8 @@ from .rows import OneRun, SampleRow, samples_of
 
 SAMPLES_FILE = "samples.csv"
 _PIECE = 1 << 18
-_MOST_KEPT = 1 << 16
-"""The most samples of a result whose text is kept, in 35 bytes each, for cells that share them."""
-_LENGTHS = 4
+_MOST_KEPT = 16
+"""The series whose text is kept, for cells that share them."""
 _START = "\0"
 _Pieces = Iterable[bytes | memoryview]
 
@@ -79,22 +77,21 @@ def samples_csv(one: OneRun) -> str:
 
 def sample_lines(run: Run) -> Iterator[bytes]:
     yield csv_text([SampleRow.__struct_fields__]).encode()
+    further = cache(lambda field: csv_text([("", field)])[:-1])  # most are met again
     for result in run.results:
-        head, after = _lines(
-            [(run.id, result.benchmark, result.backend), (result.unit, result.simulated)]
-        )
-        places = [(size_of(result, cell), cell.row, cell.column) for cell in result.cells]
-        transfers = (str(one) for cell in result.cells for one in cell.transfers)
-        fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
-        further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
-        series = [list(samples_of(cell)) for cell in result.cells]
-        longest = max((len(samples) for own in series for _, samples in own), default=0)
-        form = lru_cache(_LENGTHS)(partial(_numbered_lines, after=after))
-        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form=form))
-        for place, own in zip(places, series, strict=True):
-            before = head + "".join([further[field] for field in place])
-            for transfer, samples in own:
-                yield numbered(samples).replace(_START, before + further[transfer]).encode()
+        head = csv_text([(run.id, result.benchmark, result.backend)])[:-1]
+        end = csv_text([(result.unit, result.simulated)])
+        numbered = lru_cache(_MOST_KEPT)(partial(_numbered, end))
+        for cell in result.cells:
+            place = size_of(result, cell), cell.row, cell.column
+            for transfer, samples in samples_of(cell):
+                before = head + "".join(map(further, (*place, transfer)))
+                yield numbered(samples).replace(_START, before).encode()
+
+
+def _numbered(end: str, samples: Sequence[float]) -> str:
+    form = f"{_START},%d,%r,{end.replace('%', '%%')}"
+    return "".join(map(form.__mod__, enumerate(samples)))
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
@@ -109,24 +106,6 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
                 yield piece
     except OSError as error:
         raise ResultsError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
-    """Returns the samples' lines. `form(count)` returns them with `%s` for each sample."""
-    unlike = {*samples}
-    if 2 * len(unlike) > len(samples):
-        return form(len(samples)) % tuple(samples)
-    text = {value: repr(value) for value in unlike}  # a clock's ticks are coarse
-    return form(len(samples)) % tuple([text[value] for value in samples])
-
-
-def _numbered_lines(count: int, after: str) -> str:
-    after = after.replace("%", "%%")
-    return "".join([f"{_START},{number},%s,{after}\n" for number in range(count)])
-
-
-def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
-    return csv_text(rows).split("\n")[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:
@@ -165,13 +144,9 @@ def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
 
 
 def write_document(path: Path, value: object) -> Path:
-    write_file(path, _indented(value))
-    return path
-
-
-def write_file(path: Path, data: bytes) -> None:
     """Writes a file whole or not at all. Raises ResultsError with the path."""
-    _write_kept({path: (data,)})
+    _write_kept({path: (_indented(value),)})
+    return path
 
 
 def write_asked(path: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkgauge.hooks import CORE, Hook, Unfit, brief, expect
+from linkgauge.model.errors import InputError
 from linkgauge.registry import listed, loaded
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ class Format(NamedTuple):
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
         """Returns text, bytes for a file, or lines for a console. May raise InputError."""
         if not document.has(self):
-            from linkgauge.model.errors import InputError
-
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.of_blocks:
             blocks = list(document.shown(value))
@@ -90,8 +89,6 @@ class Format(NamedTuple):
             sys.stdout.write(rendered)
             return
         if isinstance(rendered, bytes):
-            from linkgauge.model.errors import InputError
-
             raise InputError(f"{self.flag} is not text: give a file with -o")
         from .console import make_console
 

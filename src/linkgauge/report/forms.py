@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
 from linkgauge.model.grouped import grouped
@@ -35,55 +36,36 @@ or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
-class SharedTable(NamedTuple):
-    form: Form
-    results: tuple[Result, ...]
-
-
-class _Equivalent(NamedTuple):
-    """Neighbouring results with equal keys share a table. A number `only` keeps a result apart."""
-
-    form: Form
-    only: int | None
-    backend: str
-    unit: str = ""
-    size: int = 0
-    columns: tuple[str, ...] = ()
-    meaning: str = ""
-
-
 def has_figures(result: Result) -> bool:
     return any(cell.summary for cell in result.cells)
 
 
-def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Yields groups of results that share a table, such as a benchmark's results at all sizes."""
+def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Sequence[Result]]]:
+    """Yields the results that share a table, such as a benchmark's at all sizes, and its form."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
-    found: list[tuple[_Equivalent, Sequence[Result]]] = []
+    found: list[tuple[tuple[Form, Hashable], Sequence[Result]]] = []
     for own in by_benchmark.values():
         of_sizes = own[0].unit != COLLECTIVE.symbol and len({one.size for one in own}) > 1
         for group in [own] if of_sizes else [[one] for one in own]:
-            found.append((_equivalent(group, len(found), large), group))
-    for equivalent, neighbours in groupby(found, key=lambda each: each[0]):
-        yield SharedTable(equivalent.form, tuple(one for _, own in neighbours for one in own))
+            found.append((_shared_by(group, len(found), large), group))
+    for (form, _), neighbours in groupby(found, key=itemgetter(0)):
+        yield form, tuple(one for _, own in neighbours for one in own)
 
 
-def _equivalent(own: Sequence[Result], number: int, large: Large) -> _Equivalent:
-    result = own[0]
+def _shared_by(own: Sequence[Result], number: int, large: Large) -> tuple[Form, Hashable]:
+    first = own[0]
     if len(own) > 1:
-        sizes = tuple(str(size) for size in sorted({one.size for one in own}))
-        only = number if len(sizes) > MOST_COLUMNS else None
-        return _Equivalent("sizes", only, result.backend, result.unit, 0, sizes)
-    form = form_of(result, large)
-    if form == "rows":
-        return _Equivalent(form, None, result.backend)
-    if form == "columns":
-        columns, meaning = columns_of(result), meaning_of(result.title)
-        return _Equivalent(form, None, result.backend, result.unit, result.size, columns, meaning)
-    if form == "summary":
-        return _Equivalent(form, None, result.backend, result.unit, result.size)
-    return _Equivalent(form, number, result.backend)
+        sizes = sorted({one.size for one in own})
+        key = first.backend, first.unit, *sizes
+        return "sizes", number if len(sizes) > MOST_COLUMNS else key
+    form, known = form_of(first, large), (first.backend, first.unit, first.size)
+    keys: dict[Form, Hashable] = {
+        "rows": first.backend,
+        "columns": (*known, columns_of(first), meaning_of(first.title)),
+        "summary": known,
+    }
+    return form, keys.get(form, number)
 
 
 def form_of(result: Result, large: Large) -> Form:
@@ -135,7 +117,7 @@ def meaning_of(title: str) -> str:
     return found[1] if found else ""
 
 
-def cells_of(results: Sequence[Result]) -> Iterator[tuple[Result, CellResult]]:
+def cells_of(results: Iterable[Result]) -> Iterator[tuple[Result, CellResult]]:
     for result in results:
         for cell in result.cells:
             yield result, cell
@@ -211,12 +193,11 @@ def peers_sign(cell: CellResult) -> str:
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
     used = {one.sign for one in shades if one is not None}
-    parts = [
-        (Span(sign, tone), Span(f" {meaning}"))
-        for sign, (meaning, tone) in _MEANINGS.items()
-        if sign in used
-    ]
-    spans = [span for part in parts for span in (Span(", "), *part)]
+    known = ((sign, *_MEANINGS[sign]) for sign in _MEANINGS if sign in used)
+    spans = [
+        span for sign, meaning, tone in known
+        for span in (Span(", "), Span(sign, tone), Span(f" {meaning}"))
+    ]  # fmt: skip
     return line(*spans[1:]) if spans else None
 
 

@@ -77,13 +77,13 @@ def memattrs_xml(one: OneRun) -> str:
 def _figures_of(run: Run, benchmark: str) -> _Values:
     """Returns figures by nodes, for the largest size, since small buffers lie in caches."""
     nodes = {str(node.index) for node in run.machine.host.nodes if node.cpus}
-    rows = [
-        row for row in cell_rows(run)
+    rows = sorted(cell_rows(run), key=lambda row: row.size or 0)
+    return {
+        (row.row, row.column): row.figure
+        for row in rows
         if row.benchmark == benchmark and row.status == "pass" and row.figure is not None
         and row.row in nodes
-    ]  # fmt: skip
-    rows.sort(key=lambda row: row.size or 0)
-    return {(row.row, row.column): row.figure or 0.0 for row in rows}
+    }  # fmt: skip
 
 
 def _objects(

@@ -58,12 +58,9 @@ class Display(msgspec.Struct, frozen=True):
             refuse_unmatched(of, machine, self.limits)
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(OneRun, frozen=True):
     """A judged run. `problem` is why it could not be kept, `since` a line on earlier runs."""
 
-    run: Run
-    outcome: Outcome
-    folder: Path | None = None
     problem: ResultsError | None = None
     since: str | None = None
 
@@ -93,21 +90,18 @@ class Keeper:
         write_run(folder, run)
 
     def keep(self, run: Run, folder: Path | None) -> Kept:
-        run = self.display.judged(run, self.judge)
-        if folder is None:
-            return self._settled(run)
-        found, said = (run, None) if self._since is None else self._since(run)
-        run = found if found.results is run.results else self.display.judged(found, self.judge)
-        kept = self._settled(run)
-        try:
-            self.write(folder, kept.run)
-        except ResultsError as error:
-            return replace(kept, problem=error)
-        return replace(kept, folder=folder, since=said)
-
-    def _settled(self, run: Run) -> Kept:
+        run, said = self.display.judged(run, self.judge), None
+        if folder is not None and self._since is not None:
+            found, said = self._since(run)
+            run = found if found.results is run.results else self.display.judged(found, self.judge)
         outcome = self.outcome(run)
-        return Kept(outcome.marked(run), outcome)
+        kept = Kept(outcome.marked(run), outcome, folder, since=said)
+        try:
+            if folder is not None:
+                self.write(folder, kept.run)
+        except ResultsError as error:
+            return replace(kept, folder=None, since=None, problem=error)
+        return kept
 
     def remember(self, kept: Kept) -> None:
         if kept.folder is not None and self._remember is not None:
@@ -126,5 +120,5 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
     """Returns the run as it is shown. If it cannot be judged, its figures have no verdicts."""
     if not outcome.verdict:
-        run = replace(run, results=tuple(map(unjudged, run.results)))
+        run = run.with_cells(unjudged)
     return OneRun(outcome.marked(run), outcome, folder)

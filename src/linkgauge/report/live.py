@@ -144,11 +144,11 @@ class LiveReport(Observer):
 
     def _show(self, kept: Kept, console: Console) -> None:
         closing = Closing(kept=kept.folder, since=kept.since)
-        if self._display.format.is_document:
-            print_blocks(console, summary_blocks(kept.run, kept.outcome, self._display, closing))
+        is_document = self._display.format.is_document
+        blocks = summary_blocks if is_document else run_blocks
+        print_blocks(console, blocks(kept.run, kept.outcome, self._display, closing))
+        if is_document:
             self._display.format.write(RUN, shown_as(kept.run, kept.outcome))
-        else:
-            print_blocks(console, run_blocks(kept.run, kept.outcome, self._display, closing))
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
@@ -160,11 +160,9 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
     if display.format.is_document:
         display.format.write(RUN, shown_as(run, outcome))
         return outcome.code
-    blocks = [
-        *run_blocks(run, outcome, display, Closing(kept=place_of_run(path) if path else None)),
-        *([kept_line(path)] if path else []),
-    ]
-    print_blocks(make_console(), blocks)
+    closing = Closing(kept=place_of_run(path) if path else None)
+    kept = [kept_line(path)] if path else []
+    print_blocks(make_console(), [*run_blocks(run, outcome, display, closing), *kept])
     return outcome.code
 
 
@@ -189,13 +187,9 @@ def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
     """Yields all but the figures. If the run is not kept, findings show their whole remedies."""
-    remarks = [
-        *_remarks(run, outcome, display),
-        *_findings(run, outcome, closing, also_notes=display.verbose),
-    ]
-    yield from remarks
-    if remarks:
-        yield Prose([()])
+    findings = _findings(run, outcome, closing, also_notes=display.verbose)
+    remarks = [*_remarks(run, outcome, display), *findings]
+    yield from (*remarks, Prose([()])) if remarks else ()
     yield from verdict.ending(run, outcome, closing, verbose=display.verbose)
 
 
@@ -210,8 +204,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
         # Under a profiler, notes say what the figures are worth.
         lines += folded_notes(run) if run.settings.profiler else deciding_lines(run)
     if run.profiler_files:
-        files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
-        lines.append(plain(files))
+        lines.append(plain(f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"))
     if display.limits:
         from linkgauge.judge.limits import of_other_models
 

@@ -9,8 +9,7 @@ from statistics import median
 import msgspec
 
 from linkgauge.model.documents.result import CellResult, Result
-from linkgauge.model.grouped import grouped
-from linkgauge.model.memory import Memory
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.operations.operation import operations_of, order_of
 from linkgauge.model.operations.overlap import time_together
 from linkgauge.model.transfer import BEST_OF, Place, Report
@@ -38,18 +37,18 @@ def matrices(result: Result) -> Iterator[Matrix]:
     elif set(rows) == set(columns):
         rows = columns = in_order(rows)
     not_sampled = result.sampled.all - result.sampled.pairs if result.sampled is not None else 0
-    found: list[tuple[str, dict[Place, float], int]] = []
-    for number, name in enumerate(result.parts):
-        figures: dict[Place, float] = {
-            cell.place: part.summary.median
-            for cell in result.cells
-            for part in cell.parts
-            if part.transfer == number and part.summary is not None
-        }
-        cells = sum(number < len(cell.transfers) for cell in result.cells)
-        found.append((name, figures, cells))
-    known = ((cell.place, cell.headline) for cell in result.cells)
-    headline = {place: figure for place, figure in known if figure is not None}
+    figured = tabled(
+        (part.transfer, cell.place, part.summary.median)
+        for cell in (result.cells if result.parts else ())
+        for part in cell.parts
+        if part.summary is not None
+    )
+    counts = [len(cell.transfers) for cell in result.cells]
+    found = [
+        (name, figured.get(number, {}), sum(number < count for count in counts))
+        for number, name in enumerate(result.parts)
+    ]
+    headline = {cell.place: value for cell in result.cells if (value := cell.headline) is not None}
     found.append(("total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
     for part, figures, there in found:
@@ -165,26 +164,23 @@ def _own(result: Result) -> Iterator[Matrix]:
     """Yields matrices of rates within a cell: a row for each source, or each device's rate."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
-    (cell,) = result.cells
+    (cell,), unit = result.cells, unit_of(result.unit)
     if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
         return
-    unit = unit_of(result.unit)
-    if cell.definition == "serial":
-        name = f"each device's own {unit.quantity} ({unit.shown})"
-        yield matrix_of(name, _of_devices(cell, unit.scale))
-        return
-    places = _by_ends(cell)
+    name, places = _own_name(result), _by_ends(cell)
     figures = {
         places[part.transfer]: part.summary.median / unit.scale
         for part in cell.parts
         if part.summary is not None
     }
-    yield matrix_of(_own_name(result), figures)
+    if cell.definition == "serial":
+        name, figures = _own_name(result, "device"), _of_devices(cell, unit.scale)
+    yield matrix_of(name, figures)
 
 
-def _own_name(result: Result) -> str:
+def _own_name(result: Result, whose: str = "one") -> str:
     unit = unit_of(result.unit)
-    return f"each one's own {unit.quantity} ({unit.shown})"
+    return f"each {whose}'s own {unit.quantity} ({unit.shown})"
 
 
 def _by_ends(cell: CellResult) -> list[Place]:
@@ -195,16 +191,16 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    moved: dict[Memory, int] = {}
-    until: dict[Memory, float] = {}
-    for part in cell.parts:
-        if part.summary is not None:
-            owner = cell.transfers[part.transfer].engine.owner
-            moved[owner] = moved.get(owner, 0) + part.bytes
-            until[owner] = max(until.get(owner, 0.0), part.bytes / part.summary.median)
+    found = grouped(
+        (cell.transfers[part.transfer].engine.owner, (part.bytes, part.bytes / part.summary.median))
+        for part in cell.parts
+        if part.summary is not None
+    )
     return {
-        Place(cell.row, owner.label): moved[owner] / until[owner] / scale
-        for owner in sorted(moved, key=lambda one: one.index or 0)
+        Place(cell.row, owner.label): sum(moved for moved, _ in own)
+        / max(t for _, t in own)
+        / scale
+        for owner, own in sorted(found.items(), key=lambda one: one[0].index or 0)
     }
 
 

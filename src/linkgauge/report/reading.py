@@ -158,11 +158,8 @@ def page_of_fleets(found: Sequence[Fleet], left_out: Sequence[str] = ()) -> Page
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    found: dict[Path, None] = {}
-    for path in paths:
-        folders = [path] if is_run(path) else run_folders(path.resolve())
-        found |= dict.fromkeys(folder.resolve() for folder in folders)
-    yield from found
+    each = ([path] if is_run(path) else run_folders(path.resolve()) for path in paths)
+    yield from dict.fromkeys(folder.resolve() for folders in each for folder in folders)
 
 
 def _accelerator(path: Path, run: Run) -> str:
@@ -183,12 +180,11 @@ def _comparison(
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
-    by_label: dict[str, set[str]] = {}
-    for run in runs:
-        own = by_label.setdefault(run.label, set())
-        own |= {one.benchmark for one in run.results if any(cell.summary for cell in one.cells)}
-    names = dict.fromkeys(one.benchmark for run in runs for one in run.results)
-    shared = [name for name in names if all(name in own for own in by_label.values())]
+    results = [(run.label, one) for run in runs for one in run.results]
+    labels = {run.label for run in runs}
+    measured = {(of, one.benchmark) for of, one in results if any(c.summary for c in one.cells)}
+    names = dict.fromkeys(one.benchmark for _, one in results)
+    shared = [name for name in names if {(of, name) for of in labels} <= measured]
     known = {source for aspect in ASPECTS for source, _ in aspect.sources}
     ordered = sorted(shared, key=lambda name: name not in known)[:MOST_ASPECTS]
     return tuple(Aspect(name, "accelerator", ((name, ".*"),)) for name in ordered)
@@ -201,12 +197,8 @@ def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
     when = f"{_times(run)} · linkgauge {run.machine.linkgauge}"
     said = sentence_of(run, one.outcome)
     lines = filter(None, (said, machine_of(run), compared(run)))
-    return Page(
-        f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
-        (*map(plain, lines), plain(when, "dim")),
-        _parts(made),
-        run.simulated,
-    )
+    title = f"{named(run.machine)} · {label(run.label, MOST_NAME)}"
+    return Page(title, (*map(plain, lines), plain(when, "dim")), _parts(made), run.simulated)
 
 
 def page_of_runs(several: SeveralRuns) -> Page:
@@ -216,10 +208,8 @@ def page_of_runs(several: SeveralRuns) -> Page:
     configurations = count_of(labels, "configuration")
     count = f"{count_of(len(several.runs), 'run')} of {configurations}"
     accelerators = ", ".join(one.accelerator for one in several.comparisons)
-    lines = (
-        plain(f"{count} on {accelerators}"),
-        *(plain(why, "warn") for why in several.left_out),
-    )
+    left_out = (plain(why, "warn") for why in several.left_out)
+    lines = (plain(f"{count} on {accelerators}"), *left_out)
     simulated = any(one.run.simulated for one in several.runs)
     return Page(configurations, lines, _parts(made), simulated)
 
@@ -245,19 +235,16 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
 def _kind_of_kept(place: str) -> tuple[tuple[Document, type[Any], str]]:
     document = registry.loaded(place)
     expect(document, Document)
-    kind, schema = (
-        registry.loaded(one) for one in (document.kept, f"{document.kept.partition(':')[0]}:SCHEMA")
-    )
+    module = document.kept.partition(":")[0]
+    kind, schema = map(registry.loaded, (document.kept, f"{module}:SCHEMA"))
     expect(kind, type)
     expect(schema, str)
     return ((document, kind, schema),)
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    lines = (
-        plain(label(shlex.join(value.command), 2 * MOST_NAME)),
-        plain(_times(value), "dim"),
-    )
+    command = label(shlex.join(value.command), 2 * MOST_NAME)
+    lines = (plain(command), plain(_times(value), "dim"))
     name = f"{document.title} · {value.label}"
     return page_of_document(document, value, name, lines, simulated=value.simulated)
 
@@ -271,15 +258,11 @@ def page_of_document(
         attachment(f"{short}.{form}", said, (formats()[form].document(document, value),))
         for form in document.texts
     ]
-    return Page(
-        label(name, MOST_NAME),
-        lines,
-        (
-            ShownSection(short, document.title, tuple(document.shown(value))),
-            ShownSection("data", "Raw data", (Attachments(files),)),
-        ),
-        simulated,
+    parts = (
+        ShownSection(short, document.title, tuple(document.shown(value))),
+        ShownSection("data", "Raw data", (Attachments(files),)),
     )
+    return Page(label(name, MOST_NAME), lines, parts, simulated)
 
 
 def machine_of(run: Run) -> str:

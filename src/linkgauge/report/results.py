@@ -11,6 +11,7 @@ from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import BenchmarkTable, CellResult, PlannedTable, Result
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import range_of
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.words.expectations import Word, word_of
@@ -65,32 +66,21 @@ def size_ends(result: Result | PlannedTable) -> str:
 
 
 def ends_of_sizes(sizes: Iterable[int | None]) -> str:
-    known = [size for size in sizes if size is not None]
-    ends = dict.fromkeys((min(known), max(known))) if known else ()
-    return " to ".join(map(format_size, ends))
+    return range_of(format_size, (size for size in sizes if size is not None))
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
     """Returns results' names. Equal names add the result's only row, if it has one, or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
-    rows = [_only_row(one) for one in results]
+    rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
-    seen: Counter[object] = Counter()
-    names = []
-    for result, same, row in zip(results, equivalent, rows, strict=True):
+    seen, names = Counter[object](), []
+    for result, same, own in zip(results, equivalent, rows, strict=True):
         seen[same] += 1
-        if counts[same] == 1:
-            names.append(result.benchmark)
-        elif row is not None and named[same, row] == 1:
-            names.append(f"{result.benchmark} {row}")
-        else:
-            names.append(f"{result.benchmark} ({seen[same]})")
+        is_alone = len(own) == named[same, own] == 1
+        which = " ".join(own) if is_alone else f"({seen[same]})"
+        names.append(f"{result.benchmark} {which}" if counts[same] > 1 else result.benchmark)
     return names
-
-
-def _only_row(result: Result) -> str | None:
-    rows = {cell.row for cell in result.cells}
-    return next(iter(rows)) if len(rows) == 1 else None
 
 
 MOST_LABEL = 80
@@ -129,6 +119,10 @@ def share(value: float | None, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
 
 
+def least_share(values: Iterable[float | None]) -> Entry:
+    return share(min((value for value in values if value is not None), default=None))
+
+
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """Returns the verdict on cells, with a mark if cells differ much from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
@@ -139,7 +133,6 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def degraded_note(cells: Iterable[CellResult]) -> str:
-    """Returns a note on cells over slowed links, or an empty text without such cells."""
     if not any(cell.verdict == "degraded" for cell in cells):
         return ""
     return "degraded: links on the way run below their best; the share is of their best"
@@ -171,14 +164,10 @@ def heading(result: Result) -> Line:
 
 def where(table: Result | PlannedTable) -> str:
     """Returns a table's backend, sizes, plug-ins, and how many of all pairs were sampled."""
-    sizes, sampled = size_ends(table), table.sampled
-    sample = (
-        f"  {sampled.pairs} of {sampled.all} pairs, sampled with seed {sampled.seed}"
-        if sampled
-        else ""
-    )
-    origin = f"  {offered}" if (offered := _of_plugins([table])) else ""
-    return f"  {table.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
+    parts = [table.backend, size_ends(table), _of_plugins([table])]
+    if (one := table.sampled) is not None:
+        parts.append(f"{one.pairs} of {one.all} pairs, sampled with seed {one.seed}")
+    return "".join(f"  {part}" for part in parts if part)
 
 
 def _of_plugins(tables: Sequence[Result | PlannedTable]) -> str:
@@ -237,7 +226,11 @@ class Family(NamedTuple):
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
     """Yields results that share a line. If not `folded`, each benchmark has its own."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
-    found = grouped((_equivalent(own, folded=folded), own) for own in by_name.values())
+    found = grouped(
+        ((first.benchmark if others or not folded else "", _framed(first.benchmark)[0],
+          first.backend, first.unit, first.size), (first, *others))
+        for first, *others in by_name.values()
+    )  # fmt: skip
     for (_, frame, *_), each in found.items():
         own = [one for repeated in each for one in repeated]
         if len(each) == 1:
@@ -245,22 +238,17 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
             yield Family(own[0].benchmark, own, words)
         else:
             words = [_framed(one.benchmark)[1] for one in own]
-            yield Family(frame.format(f"{{{','.join(words)}}}"), own, words)
-
-
-def _equivalent(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    first = own[0]
-    only = "" if folded and len(own) == 1 else first.benchmark
-    return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
+            yield Family(_filled(frame, words), own, words)
 
 
 def folded(names: Iterable[str]) -> list[str]:
     """Joins names that differ only in the word for the engine or for the kernel's work."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
-    return [
-        frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
-        for frame, words in found.items()
-    ]
+    return [_filled(frame, words) for frame, words in found.items()]
+
+
+def _filled(frame: str, words: Sequence[str]) -> str:
+    return frame.format(f"{{{','.join(words)}}}" if len(words) > 1 else words[0])
 
 
 def _framed(benchmark: str) -> tuple[str, str]:

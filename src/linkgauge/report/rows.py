@@ -12,6 +12,7 @@ from linkgauge.model.by_name import by_name, shown_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
+from .forms import cells_of
 from .results import size_of, size_without_cells
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
-    for result in run.results:
-        yield from result_rows(run, result)
+    return (row for result in run.results for row in result_rows(run, result))
 
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
@@ -136,13 +136,12 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
-    for result in run.results:
-        for cell in result.cells:
-            size = size_of(result, cell)
-            head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
-            for transfer, samples in samples_of(cell):
-                for number, value in enumerate(samples):
-                    yield SampleRow(*head, transfer, number, value, result.unit, result.simulated)
+    for result, cell in cells_of(run.results):
+        size = size_of(result, cell)
+        head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
+        for transfer, samples in samples_of(cell):
+            for number, value in enumerate(samples):
+                yield SampleRow(*head, transfer, number, value, result.unit, result.simulated)
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:

@@ -91,10 +91,14 @@ def summary_junit(one: OneRun) -> str:
 
 
 def document_of(suites: Element) -> str:
+    for element in (*suites, suites):
+        cases = [*element.iter("testcase")]
+        element.set("tests", str(len(cases)))
+        element.set("failures", str(len(element.findall(".//failure"))))
+        element.set("errors", "0")
+        element.set("time", f"{sum(float(case.get('time', 0)) for case in cases):.3f}")
     for suite in suites:
-        _count(suite)
         suite.set("skipped", str(len(suite.findall(".//skipped"))))
-    _count(suites)
     indent(suites)
     for element in suites.iter():
         element.attrib = {name: printable(value) for name, value in element.items()}
@@ -107,14 +111,6 @@ def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
     if started is not None:
         suite.set("timestamp", started)
     return suite
-
-
-def _count(element: Element) -> None:
-    cases = [*element.iter("testcase")]
-    element.set("tests", str(len(cases)))
-    element.set("failures", str(len(element.findall(".//failure"))))
-    element.set("errors", "0")
-    element.set("time", f"{sum(float(case.get('time', 0)) for case in cases):.3f}")
 
 
 def _add_cell(suite: Element, row: CellRow, seconds: float) -> None:

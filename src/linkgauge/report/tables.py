@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -75,11 +75,11 @@ class Typed(NamedTuple):
         return made
 
     def _columns(self, rows: Iterable[Struct]) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {name: [] for name in self.fields}
-        for row in rows:
-            for value, column in zip(astuple(row), columns.values(), strict=True):
-                column.append(printable(value) if isinstance(value, str) else value)
-        return columns
+        values = [
+            [printable(value) if isinstance(value, str) else value for value in astuple(row)]
+            for row in rows
+        ]
+        return {name: [row[at] for row in values] for at, name in enumerate(self.fields)}
 
     def _types(self) -> dict[str, type]:
         hints = get_type_hints(self.kind)
@@ -90,11 +90,15 @@ CELLS = Typed("cells", "linkgauge.summary/1", CellRow, cell_rows, judges=True)
 SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
-class RowTable(Sequence[_R]):
+class RowTable(tuple[_R, ...]):
     """Rows that can be used as a tuple, or converted to a data frame."""
 
-    def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
-        self._kind, self._rows = kind, tuple(rows)
+    _kind: Typed
+
+    def __new__(cls, kind: Typed, rows: Iterable[_R]) -> Self:
+        made = super().__new__(cls, rows)
+        made._kind = kind
+        return made
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,7 +106,7 @@ class RowTable(Sequence[_R]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Absent figures become NaN. Raises MissingPackage without pandas."""
-        return self._kind.frame(self._rows)
+        return self._kind.frame(self)
 
     def to_polars(self) -> Any:
         """Absent figures become null. Raises MissingPackage without polars or pyarrow."""
@@ -110,24 +114,11 @@ class RowTable(Sequence[_R]):
 
     def to_arrow(self) -> Any:
         """Returns a table with null for absent figures. Raises MissingPackage without pyarrow."""
-        return self._kind.arrow(self._rows)
+        return self._kind.arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """Lets DuckDB, pandas 3 and others read the rows. Raises MissingPackage without pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[_R]:
-        return iter(self._rows)
-
-    @overload
-    def __getitem__(self, at: int) -> _R: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[_R, ...]: ...
-    def __getitem__(self, at: int | slice) -> _R | tuple[_R, ...]:
-        return self._rows[at]
 
     def __repr__(self) -> str:
         return f"<{count_of(len(self), 'row')} of {self._kind.name}: {', '.join(self.columns)}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,10 +18,6 @@ from linkgauge.model.kernel_log import KernelLog
 from linkgauge.registry import listed
 
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
-
-
-def _compared(evidence: Evidence) -> bool:
-    return evidence.is_comparable
 
 
 def _has_hardware(evidence: Evidence) -> bool:
@@ -44,25 +41,18 @@ def _uses_devices(evidence: Evidence) -> bool:
     return any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
 
 
-def _counted_network(evidence: Evidence) -> bool:
-    return any(cell.rises for cell in evidence.cells())
-
-
 def _is_set_up(evidence: Evidence) -> bool:
     return any(one.setup and one.speed for one in evidence.machine.known.interfaces)
 
 
-def _has_modes(evidence: Evidence) -> bool:
-    return any(cell.modes for cell in evidence.cells())
-
-
+_compared = attrgetter("is_comparable")
 _JUDGE = __name__.rpartition(".")[0]
 FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.busy": lambda _: True,
     f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
     f"{__name__}.links": _has_hardware,
     f"{__name__}.fabric": _has_fabric,
-    f"{__name__}.network": _counted_network,
+    f"{__name__}.network": lambda known: any(cell.rises for cell in known.cells()),
     f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
     f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
     f"{_JUDGE}.blame.slow_parts": _compared,
@@ -73,7 +63,7 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.placement": lambda known: known.machine.known.pci,
     f"{_JUDGE}.blame.unsteady": _compared,
     f"{_JUDGE}.shape": _compared,
-    f"{__name__}.reach": lambda known: _uses_devices(known) or _has_modes(known),
+    f"{__name__}.reach": lambda known: _uses_devices(known) or any(c.modes for c in known.cells()),
 }
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""
@@ -108,21 +98,15 @@ def diagnose(
     if checks is None:
         checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
-    read = (
-        f for f in found
-        if f.check in KNOWN and (f.is_grave or f.check in NOTED)
-    )  # fmt: skip
+    read = (f for f in found if f.check in KNOWN and (f.is_grave or f.check in NOTED))
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
     cells = {cell for finding in found if finding.check in INFERRED for cell in finding.cells}
-    named = [
-        (name, case)
-        for case in (timed_cases_of(evidence) if cells else ())
-        if (name := case.name) in cells
-    ]
-    touched = {name: case.touched for name, case in named}
-    copied = {name for name, case in named if is_by_copy_engine(case)}
+    timed = {case.name: case for case in (timed_cases_of(evidence) if cells else ())}
+    named = {name: timed[name] for name in timed.keys() & cells}
+    touched = {name: case.touched for name, case in named.items()}
+    copied = {name for name, case in named.items() if is_by_copy_engine(case)}
     turned = _turned(evidence, touched)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
@@ -222,16 +206,13 @@ def _meanwhile(
 ) -> list[Finding]:
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
-    found = [each for each in in_use if parts and all(each.about in of for of in parts)]
-    if finding.check not in UNSTEADY:
-        return found
-    devices = {each.about for each in in_use}
-    if parts and not any(devices.isdisjoint(of) for of in parts):
-        found = [each for each in in_use if any(each.about in of for of in parts)]
-    return found + [
+    devices, is_unsteady = {each.about for each in in_use}, finding.check in UNSTEADY
+    is_each_used = not any(devices.isdisjoint(of) for of in parts)
+    enough = any if is_unsteady and is_each_used else all
+    return [each for each in in_use if parts and enough(each.about in of for of in parts)] + [
         each for each in known
         if (each.severity == "warn" or each.check == "busy") and each.check in OF_MACHINE
-        and {*each.cells} & {*finding.cells}
+        and is_unsteady and {*each.cells} & {*finding.cells}
     ]  # fmt: skip
 
 
@@ -246,9 +227,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     names = tuple(cause.name for cause in causes)
     if finding.check not in INFERRED:
         return replace(finding, explained_by=names)
-    severity: Severity = "warn" if failed(causes) else finding.severity
-    if severity == "fail" and any(cause.check == "processes" for cause in causes):
-        severity = "warn"
+    used = finding.severity == "fail" and any(cause.check == "processes" for cause in causes)
+    severity: Severity = "warn" if used or failed(causes) else finding.severity
     why = f"explained by {' and '.join(names[:2])}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)
 
@@ -257,12 +237,11 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
     """Yields all findings. Those from the kernel's log name findings that they confirm."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
-        of: list[Finding] = []
-        if finding.check == "kernel-log" and finding.is_grave:
-            around = _around(evidence, finding)
-            of = [other for other in others if not around.isdisjoint(other.ends)]
-        named = " and ".join(other.name for other in of[:2])
-        yield replace(finding, why=f"{finding.why}; it confirms {named}") if of else finding
+        is_logged = finding.check == "kernel-log" and finding.is_grave
+        around = _around(evidence, finding) if is_logged else frozenset[str]()
+        of = [other.name for other in others if not around.isdisjoint(other.ends)]
+        why = f"{finding.why}; it confirms {' and '.join(of[:2])}"
+        yield replace(finding, why=why) if of else finding
 
 
 def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
@@ -285,8 +264,6 @@ def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)
     return tuple(
-        finding
-        for finding in found
-        if finding.is_grave
-        and (is_measured(finding) or (has_failed and finding.severity == "warn"))
-    )
+        one for one in found
+        if one.is_grave and (is_measured(one) or (has_failed and one.severity == "warn"))
+    )  # fmt: skip

@@ -13,29 +13,51 @@ from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
 _STOP_FIRST = "stop the programs that use it first"
 
 
-def check_persistence(evidence: Evidence) -> Iterator[Finding]:
-    why = "the driver is loaded again for each program: programs start late, and settings are lost"
+def check_settings(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.machine.accelerators.values():
-        if device.persistence is False:
-            remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
-            found = "persistence mode is off"
-            yield Finding("persistence", "note", device.part, found, why, remedy)
+        yield from _settings(evidence, device)
+
+
+def _settings(evidence: Evidence, device: Accelerator) -> Iterator[Finding]:
+    part, mode = device.part, (device.compute_mode or "").lower()
+    if device.persistence is False:
+        found = "persistence mode is off"
+        why = "the driver is loaded again for each program: programs start late, and settings are "
+        why += "lost"
+        remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
+        yield Finding("persistence", "note", part, found, why, remedy)
+    if "exclusive" in mode or "prohibited" in mode:
+        severity: Severity = "fail" if "prohibited" in mode else "warn"
+        found = f"its compute mode is {device.compute_mode}"
+        why = "a second process cannot open the device, so workers and peers fail"
+        remedy = nvidia_option(evidence, device, "-c DEFAULT")
+        yield Finding("compute-mode", severity, part, found, why, remedy)
+    if device.mig:
+        why = "each instance gets part of the memory bandwidth and engines, and no peer access"
+        remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
+        yield Finding("mig", "note", part, "it is partitioned (MIG)", why, remedy)
+    if device.ecc is False and is_of_data_centre(device.model):
+        found = "the error correction of its memory is off (ECC)"
+        why = "bits of its memory that flip stay undetected: programs compute wrong results"
+        on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
+        remedy = (*on, "# Switch it on, and reset the device.")
+        yield Finding("ecc-off", "warn", part, found, why, remedy)
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Reports slowed clocks: those seen under load or, if there are none, the latest state."""
     why = "kernels, and copies by them, are slower"
-    throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
-        loaded = throttled.get(device.memory, [])
-        shown = why_throttled(device, loaded)
-        for is_capped, reasons in grouped((is_limit(one), one) for one in shown).items():
+        loaded = held_under_load(evidence).get(device.memory, [])
+        reasons_of = grouped((is_limit(one), one) for one in why_throttled(device, loaded))
+        for is_capped, reasons in reasons_of.items():
             own = [(case, reading) for reason, case, reading in loaded if reason in reasons]
             degrees = [r.temperature_max for _, r in own if r.temperature_max is not None]
             hottest = max(degrees, default=device.temperature)
@@ -47,12 +69,11 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding("capped-clock", "warn", device.part, found, why, remedy, cells)
             else:
                 yield Finding("clocks", "warn", device.part, found, why, remedy)
-        locked, most = device.locked_clock, device.max_clock
-        if locked and most and locked < most:
-            found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
+        locked, most = ((clock or 0.0) / 1e6 for clock in (device.locked_clock, device.max_clock))
+        if 0 < locked < most:
+            found = f"clocks are locked at {locked:.0f} MHz of {most:.0f}"
             remedy = nvidia_option(evidence, device, "-rgc")
-            value = locked / 1e6
-            yield Finding("locked-clock", "warn", device.part, found, why, remedy, value=value)
+            yield Finding("locked-clock", "warn", device.part, found, why, remedy, value=locked)
 
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
@@ -77,43 +98,24 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 
 
-def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
-    why = "a second process cannot open the device, so workers and peers fail"
-    for device in evidence.machine.accelerators.values():
-        mode = (device.compute_mode or "").lower()
-        if "exclusive" in mode or "prohibited" in mode:
-            severity: Severity = "fail" if "prohibited" in mode else "warn"
-            found = f"its compute mode is {device.compute_mode}"
-            remedy = nvidia_option(evidence, device, "-c DEFAULT")
-            yield Finding("compute-mode", severity, device.part, found, why, remedy)
-
-
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
     """Reports other processes on a device, as a note if they only have the device open."""
     latest = latest_accelerators(evidence)
     using = at_work(evidence.machine.inventory, evidence.after, evidence.results)
     for memory, device in evidence.machine.accelerators.items():
-        pids = dict.fromkeys((*(device.processes or ()), *(latest[memory].processes or ())))
-        severity: Severity = "note"
+        used = using.get(memory, ())
+        pids = used or (*(device.processes or ()), *(latest[memory].processes or ()))
+        listed = [*dict.fromkeys(map(str, pids))][:8]
         found = "other processes have it open, and were not seen to use it"
         why = "if they begin to use it, figures fall and scatter"
-        if memory in using:
-            pids, severity = dict.fromkeys(using[memory]), "warn"
+        if used:
             found = "other processes use it"
             why = "they share its links, memory and engines, so figures fall and scatter"
-        listed = [str(pid) for pid in pids][:8]
         if listed:
             remedy = (f"ps -fp {','.join(listed)}",)
             found += f": {' '.join(listed)}"
+            severity: Severity = "warn" if used else "note"
             yield Finding("processes", severity, device.part, found, why, remedy)
-
-
-def check_mig(evidence: Evidence) -> Iterator[Finding]:
-    why = "each instance gets part of the memory bandwidth and engines, and no peer access"
-    for device in evidence.machine.accelerators.values():
-        if device.mig:
-            remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
-            yield Finding("mig", "note", device.part, "it is partitioned (MIG)", why, remedy)
 
 
 _OLDEST_ROCM = {"gfx950": (7, 0)}
@@ -126,16 +128,15 @@ def check_runtime(evidence: Evidence) -> Iterator[Finding]:
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
+        built_for = {one.partition(":")[0] for one in device.built_for or (isa,)}
         oldest, runtime = _OLDEST_ROCM.get(isa), _ROCM.search(device.runtime or "")
-        found, wanted = None, "whose list of architectures has it"
+        found, wanted = "", "whose list of architectures has it"
         if oldest and runtime and tuple(map(int, runtime.groups())) < oldest:
             wanted = f"of ROCm {oldest[0]}.{oldest[1]} or newer"
             found = f"{isa} needs a torch {wanted}: this one is of {device.runtime}"
-        elif (
-            isa and device.built_for and isa not in {a.partition(":")[0] for a in device.built_for}
-        ):
-            found = f"torch has kernels for {', '.join(device.built_for)}, not for {isa}"
-        if found is not None:
+        elif isa and isa not in built_for:
+            found = f"torch has kernels for {', '.join(device.built_for or ())}, not for {isa}"
+        if found:
             remedy = (f"# Install a torch for {isa}, {wanted}, from the index that AMD names.",)
             yield Finding("runtime", "fail", device.part, found, why, remedy)
 
@@ -157,10 +158,8 @@ def is_of_data_centre(model: str) -> bool:
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
     """Reports devices whose relaxed ordering is off."""
-    why = (
-        "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
-    )
-    why += "at once are slow"
+    why = "its writes wait for earlier ones, and what it reads waits behind them, so that both "
+    why += "ways at once are slow"
     for part, function in shown(evidence):
         if function.relaxed_ordering is False:
             found = "relaxed ordering is off (DevCtl)"
@@ -212,28 +211,16 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("bar1", severity, device.part, found, why, remedy)
 
 
-def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
-    why = "bits of its memory that flip stay undetected: programs compute wrong results"
-    for device in evidence.machine.accelerators.values():
-        if device.ecc is False and is_of_data_centre(device.model):
-            found = "the error correction of its memory is off (ECC)"
-            on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
-            remedy = (*on, "# Switch it on, and reset the device.")
-            yield Finding("ecc-off", "warn", device.part, found, why, remedy)
-
-
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     """Reports a power limit below the board's default or, if the default is unknown, below the
     limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
-    most = {model: max(equivalent) for model, equivalent in limits.items()}
     for device in devices:
-        limit = device.power_limit
-        usual, whose = device.power_default, "by default"
+        limit, usual, whose = device.power_limit, device.power_default, "by default"
         if usual is None:
-            usual, whose = most[device.model], "on others of its model"
+            usual, whose = max(limits[device.model]), "on others of its model"
         if limit and limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")

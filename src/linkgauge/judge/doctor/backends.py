@@ -26,21 +26,19 @@ def check_answers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    for backend, reason in evidence.machine.unavailable.items():
-        if _MISMATCH.search(reason):
-            yield _mismatch(backend, reason)
-    for device in evidence.machine.accelerators.values():
-        driver = _DRIVER.search(device.driver or "")
-        library = _DRIVER.search(device.library or "")
-        if driver and library and driver.groups() != library.groups():
-            found = f"the kernel driver is version {device.driver}, the library {device.library}"
-            yield _mismatch(device.part, found)
-
-
-def _mismatch(about: Part | str, found: str) -> Finding:
     why = "calls fail, or behave as neither version does"
     remedy = (
         "# After a driver update, reboot, or unload the kernel module and load it again.",
         "# In a container, use the host's libraries.",
     )
-    return Finding("driver", "fail", about, found, why, remedy)
+    for about, found in _mismatches(evidence):
+        yield Finding("driver", "fail", about, found, why, remedy)
+
+
+def _mismatches(evidence: Evidence) -> Iterator[tuple[Part | str, str]]:
+    yield from (each for each in evidence.machine.unavailable.items() if _MISMATCH.search(each[1]))
+    for device in evidence.machine.accelerators.values():
+        driver, library = (_DRIVER.search(one or "") for one in (device.driver, device.library))
+        if driver and library and driver.groups() != library.groups():
+            found = f"the kernel driver is version {device.driver}, the library {device.library}"
+            yield device.part, found

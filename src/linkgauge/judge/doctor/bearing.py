@@ -27,15 +27,14 @@ _OF_PEERS = ("bar1", "acs")
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
     """Turns a warning about the setup into a note, if no figure that depends on that setting is
     low, failed or behind its peers, and if the warning explains no other finding."""
-    if not any(one.check in SETUP and one.severity == "warn" for one in found):
-        return list(found)
-    cases = cases_of(evidence)
+    warned = [one for one in found if one.check in SETUP and one.severity == "warn"]
+    cases = cases_of(evidence) if warned else ()
     if not cases:
         return list(found)
     grave = [one for one in found if one.check not in SETUP and one.is_grave]
     affected = {name for one in grave for name in one.cells}
-    affected |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")}
-    affected |= {case.name for case in cases if case.cell.status in ("fail", "error", "timeout")}
+    affected |= {case.name for case in cases if case.cell.verdict in ("low", "perhaps low")
+                 or case.cell.status in ("fail", "error", "timeout")}  # fmt: skip
     slower = affected | {one.case.name for one in behind(evidence)}
     causes = {name for one in grave for name in one.explained_by}
 
@@ -44,12 +43,8 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
         own = {case.name for case in cases if _depends(case, one)}
         return one.name in causes or not suspects.isdisjoint(one.cells or own)
 
-    return [
-        replace(one, severity="note")
-        if one.check in SETUP and one.severity == "warn" and not slows(one)
-        else one
-        for one in found
-    ]
+    minor = {id(one) for one in warned if not slows(one)}
+    return [replace(one, severity="note") if id(one) in minor else one for one in found]
 
 
 def _depends(case: Case, one: Finding) -> bool:

@@ -48,8 +48,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     why = "they take CPUs, memory bandwidth and cache from what is measured"
     pids = ",".join(str(pid) for _, pid in programs)
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
-    cells = named(busy)
-    yield Finding("busy", "warn" if uncertain else "note", MACHINE, found, why, remedy, cells)
+    severity: Severity = "warn" if uncertain else "note"
+    yield Finding("busy", severity, MACHINE, found, why, remedy, named(busy))
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
@@ -67,12 +67,11 @@ def _uncertain(cases: Sequence[Case], settings: Settings | None) -> str:
         return ""
     is_one = len(errors) == 1
     known = [error for error in errors if error < math.inf]
-    reach = f"{'' if is_one else 'up to '}±{percent(max(known))}" if known else ""
-    unknown = len(errors) - len(known)
-    lacks = f"{'it has' if is_one else f'{unknown} have'} no interval" if unknown else ""
+    by = [f"{'' if is_one else 'up to '}±{percent(max(known))}"] if known else []
+    if unknown := len(errors) - len(known):
+        by.append(f"{'it has' if is_one else f'{unknown} have'} no interval")
     whose = "its figure" if len(cases) == 1 else f"{len(errors)} of these figures"
-    by = ", ".join(filter(None, (reach, lacks)))
-    return f"{whose} {'is' if is_one else 'are'} uncertain ({by})"
+    return f"{whose} {'is' if is_one else 'are'} uncertain ({', '.join(by)})"
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:

@@ -58,48 +58,37 @@ def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple
 def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
     """Reports accelerators far from all adapters; a note if there is only one adapter."""
     machine = evidence.machine
-    far = [
-        (name, address, adapters)
-        for name, address in machine.addresses.items()
-        for how, adapters in [nearest(machine, address)]
-        if how == "SYS"
-    ]
+    why = "what it sends to other hosts crosses the link between the nodes first"
+    remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
     several = len({one.pci for one in machine.known.adapters}) > 1
-    for name, address, adapters in far:
-        found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
-        why = "what it sends to other hosts crosses the link between the nodes first"
-        remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
-        yield Finding(
-            "far-adapter",
-            "warn" if several else "note",
-            Part.device(name, address),
-            found,
-            why,
-            remedy,
-        )
+    severity: Severity = "warn" if several else "note"
+    for name, address in machine.addresses.items():
+        how, adapters = nearest(machine, address)
+        if how == "SYS":
+            part = Part.device(name, address)
+            found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
+            yield Finding("far-adapter", severity, part, found, why, remedy)
 
 
 def check_slots(evidence: Evidence) -> Iterator[Finding]:
     machine = evidence.machine
     links = {hop.function.address: hop for hop in hops(evidence)}
+    remedy = ("# Use a slot of a newer generation or of more lanes, or one port of the card.",)
     slots = grouped(
         ((one.pci or "").rpartition(".")[0], one)
         for ports in used_adapters(machine).values()
         for one in ports
     )
     for ports in slots.values():
-        hop, rates = links.get(ports[0].pci or ""), [port.rate for port in ports]
+        hop, rates = links.get(ports[0].pci or ""), [port.rate or 0.0 for port in ports]
         if hop is None or not hop.speed or not hop.width or not all(rates):
             continue
-        need, carries = sum(rate or 0.0 for rate in rates), link_rate(hop.speed, int(hop.width))
+        need, carries = sum(rates), link_rate(hop.speed, int(hop.width))
         if need > carries:
             shared = f"its {len(ports)} ports share" if len(ports) > 1 else "its port has"
             found = f"{shared} PCIe {hop.speed:g} GT/s x{hop.width:g}, which carries "
             found += f"{figure(carries)}, and need {figure(need)}"
             why = f"all of them together reach {carries / need:.0%} of their rate"
-            remedy = (
-                "# Use a slot of a newer generation or of more lanes, or one port of the card.",
-            )
             yield Finding("adapter-slot", "warn", hop.part, found, why, remedy)
 
 
@@ -123,28 +112,23 @@ def check_uncrossed(evidence: Evidence) -> Iterator[Finding]:
         return
     crossed = frozenset[Part]().union(*(case.touched for case in cases_of(evidence)))
     missed = [wire.part for wire in wires if wire.part not in crossed]
-    if len(missed) in (0, len(wires)):
-        return
-    found = f"no cell crossed {listed(missed)}: nothing is known of what they carry"
-    remedy = (
-        "linkgauge run nodes_rails rails_crossing  # rails_crossing takes the spine switches",
-    )
-    about = missed[0] if len(missed) == 1 else f"{len(missed)} links of the network"
-    yield Finding("uncrossed", "unknown", about, found, remedy=remedy)
+    if 0 < len(missed) < len(wires):
+        found = f"no cell crossed {listed(missed)}: nothing is known of what they carry"
+        crossing = "linkgauge run nodes_rails rails_crossing"
+        remedy = (f"{crossing}  # rails_crossing takes the spine switches",)
+        about = missed[0] if len(missed) == 1 else f"{len(missed)} links of the network"
+        yield Finding("uncrossed", "unknown", about, found, remedy=remedy)
 
 
 def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
     machine = evidence.machine
     ports = used_adapters(machine)
-    if machine.known.host.gpudirect != NO_MODULE or not ports or not machine.addresses:
-        return
-    found = "no module lets adapters read and write the accelerators' memory (GPUDirect RDMA)"
-    why = f"what {count_of(len(ports), 'adapter')} send goes through the host's memory first"
-    remedy = (
-        "sudo modprobe nvidia-peermem",
-        "# Or use the open kernel modules of the driver, which share memory as DMA-BUF.",
-    )
-    yield Finding("gpudirect", "warn", MACHINE, found, why, remedy)
+    if machine.known.host.gpudirect == NO_MODULE and ports and machine.addresses:
+        found = "no module lets adapters read and write the accelerators' memory (GPUDirect RDMA)"
+        why = f"what {count_of(len(ports), 'adapter')} send goes through the host's memory first"
+        or_else = "# Or use the open kernel modules of the driver, which share memory as DMA-BUF."
+        remedy = ("sudo modprobe nvidia-peermem", or_else)
+        yield Finding("gpudirect", "warn", MACHINE, found, why, remedy)
 
 
 _HALVED = re.compile(r"\b[AH]800\b")
@@ -157,12 +141,15 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
     """Reports a switch to which every device has lost links."""
-    joined: dict[str, list[Accelerator]] = {}
-    for device in latest_accelerators(evidence).values():
-        to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
-        if to:
-            several = f"{device.links[0].kind} switches"
-            joined.setdefault(to.pop() if len(to) == 1 else several, []).append(device)
+    joined = grouped(
+        (to[0] if len(to) == 1 else f"{device.links[0].kind} switches", device)
+        for device in latest_accelerators(evidence).values()
+        if (
+            to := [
+                *{one.remote for one in device.links if one.remote and not is_memory(one.remote)}
+            ]
+        )
+    )
     for name, devices in joined.items():
         down = [_lost(evidence, device) for device in devices]
         if len(devices) > 1 and all(down):
@@ -220,11 +207,10 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
     """Whether a device lacks links by design: all cards of its model must lack equally many links,
     also before the run, and the form factor and model must allow it."""
-    latest = latest_accelerators(evidence).values()
-    cards = [other for other in latest if other.model == device.model]
-    before = [
-        other for other in evidence.machine.accelerators.values() if other.model == device.model
-    ]
+    cards, before = (
+        [other for other in known.values() if other.model == device.model]
+        for known in (latest_accelerators(evidence), evidence.machine.accelerators)
+    )
     if any(_unused(other) != _unused(device) for other in (*cards, *before)):
         return False
     if any("switch" in (link.remote or "") for link in device.links):
@@ -302,13 +288,12 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
     reaches the memory of another."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
-    if joined or not refused or any(map(_reaches_peer, evidence.cells())):
-        yield from refused
-        return
-    cells = tuple(cell for one in refused for cell in one.cells)
-    found = "no device reaches another's memory, as with products that do not offer it"
-    first = refused[0]
-    yield Finding("peer-access", "note", "devices", found, first.why, first.remedy, cells)
+    if refused and not joined and not any(map(_reaches_peer, evidence.cells())):
+        cells = tuple(cell for one in refused for cell in one.cells)
+        found = "no device reaches another's memory, as with products that do not offer it"
+        of = refused[0].why, refused[0].remedy, cells
+        refused = [Finding("peer-access", "note", "devices", found, *of)]
+    yield from refused
 
 
 def _reaches_peer(cell: CellResult) -> bool:

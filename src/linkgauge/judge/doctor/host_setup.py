@@ -7,14 +7,8 @@ from collections.abc import Iterator
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.remedies import (
-    COMPARE_ON_HOST,
-    HUGE_PAGES,
-    IOMMU_PT,
-    SMT_OFF,
-    kernel_log,
-)
-from linkgauge.model.grouped import grouped
+from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, IOMMU_PT, SMT_OFF, kernel_log
+from linkgauge.model.grouped import tabled
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
@@ -40,10 +34,8 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
     host = evidence.machine.known.host
     if host.iommu == "translating":
         found = "the IOMMU translates the addresses that devices use"
-        why = (
-            "each transfer looks up its addresses, and copies between devices may go through the "
-            "root complex"
-        )
+        why = "each transfer looks up its addresses, and copies between devices may go through the "
+        why += "root complex"
         if evidence.machine.known.adapters:
             why += ", as may what adapters read and write in devices' memory (GPUDirect)"
         remedy: tuple[str, ...] = (IOMMU_PT,)
@@ -63,15 +55,14 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
 def check_channels(evidence: Evidence) -> Iterator[Finding]:
     host = evidence.machine.known.host
     used, empty = host.memory_channels, host.memory_channels_empty
-    if not used or not empty:
-        return
-    found = f"{empty} of {used + empty} memory channels have no module (DIMM)"
-    why = f"the host's memory carries {used / (used + empty):.0%} of what all channels would"
-    remedy = (
-        "sudo dmidecode -t memory | grep -E 'Locator|Size'",
-        "# Fit each channel with a module of the same kind; the board's manual has the slots.",
-    )
-    yield Finding("channels", "warn", MACHINE, found, why, remedy)
+    if used and empty:
+        found = f"{empty} of {used + empty} memory channels have no module (DIMM)"
+        why = f"the host's memory carries {used / (used + empty):.0%} of what all channels would"
+        remedy = (
+            "sudo dmidecode -t memory | grep -E 'Locator|Size'",
+            "# Fit each channel with a module of the same kind; the board's manual has the slots.",
+        )
+        yield Finding("channels", "warn", MACHINE, found, why, remedy)
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
@@ -118,14 +109,13 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
 def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     limit = evidence.machine.known.host.memlock_limit
     limit = evidence.machine.host.memlock_limit if limit is None else limit
-    if limit is None or not 0 <= limit < LITTLE_LOCKED:
-        return
-    unlocked = sum(cell.locked is False for cell in evidence.cells())
-    found = f"this process may lock {limit >> 10} KiB of memory"
-    found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
-    why = "the kernel may move unlocked memory while it is measured"
-    remedy = "ulimit -l unlimited  # or set memlock in /etc/security/limits.conf"
-    yield Finding("memlock", "warn" if unlocked else "note", MACHINE, found, why, (remedy,))
+    if limit is not None and 0 <= limit < LITTLE_LOCKED:
+        unlocked = sum(cell.locked is False for cell in evidence.cells())
+        found = f"this process may lock {limit >> 10} KiB of memory"
+        found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
+        why = "the kernel may move unlocked memory while it is measured"
+        remedy = "ulimit -l unlimited  # or set memlock in /etc/security/limits.conf"
+        yield Finding("memlock", "warn" if unlocked else "note", MACHINE, found, why, (remedy,))
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
@@ -154,16 +144,15 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
-    cases = grouped(
-        ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
+    cases = tabled(
+        ((case.result.benchmark, case.result.size, case.cell.row, one.owner), one.count, case)
         for case in cases_of(evidence)
-        for one in case.cell.transfers[:1]
-        if len(case.cell.transfers) == 1 and one.engine.kind == "cpu" and one.engine.count
+        for one in [transfer.engine for transfer in case.cell.transfers]
+        if len(case.cell.transfers) == 1 and one.kind == "cpu" and one.count
         if case.cell.status == "pass" and case.result.unit == BANDWIDTH.symbol
     )
-    for key, equivalent in cases.items():
-        every = counts.get(str(key[-1]), 0)
-        by_count = {case.cell.transfers[0].engine.count or 0: case for case in equivalent}
+    for (*_, owner), by_count in cases.items():
+        every = counts.get(str(owner), 0)
         few = [case for count, case in by_count.items() if count * threads <= every]
         best = max(few, key=lambda case: case.figure, default=None)
         full = by_count.get(every)
@@ -181,14 +170,11 @@ def check_guest_copies(evidence: Evidence) -> Iterator[Finding]:
     if not evidence.machine.is_virtual:
         return
     cases = [case for case in cases_of(evidence) if _with_host(case)]
-    shares = [share for case in cases if (share := _share(case)) is not None]
-    if len(shares) < _FEW or len(shares) < len(cases):
+    shares = [case.cell.achieved or 0.0 for case in cases]
+    if len(shares) < _FEW or not all(_LEAST <= share <= _MOST for share in shares):
         return
-    least, most = min(shares), max(shares)
-    if not (least >= _LEAST and most <= _MOST):
-        return
-    found = f"all {len(shares)} kinds of copies with the host's memory reach {least:.0%} to "
-    found += f"{most:.0%} of what their links carry"
+    found = f"all {len(shares)} kinds of copies with the host's memory reach {min(shares):.0%} to "
+    found += f"{max(shares):.0%} of what their links carry"
     why = "all the same, so no card or slot: vCPUs that move among the host's CPUs, memory of "
     why += "another node, or an IOMMU that translates each address slow them so"
     remedy = (
@@ -206,8 +192,3 @@ def _with_host(case: Case) -> bool:
     is_copy = first.engine.kind == "ce" and len(ends) == 2 and case.result.unit == BANDWIDTH.symbol
     pinned = all(end.kind != "pageable" for end in ends)
     return is_copy and pinned and not others and sum(end.is_host for end in ends) == 1
-
-
-def _share(case: Case) -> float | None:
-    expected = case.cell.expected
-    return case.cell.share(expected.achievable) if expected is not None else None

@@ -53,8 +53,8 @@ def check_ends(evidence: Evidence) -> Iterator[Finding]:
             values = [setting.of(nic) for _, nic in ends]
             if len(values) == 2 and None not in values and values[0] != values[1]:
                 each = zip(ends, values, strict=True)
-                texts = " and ".join(f"{at} ({nic.name}) {value}" for (at, nic), value in each)
-                found = f"the two ends {setting.found}: {texts}"
+                texts = [f"{at} ({nic.name}) {value}" for (at, nic), value in each]
+                found = f"the two ends {setting.found}: {' and '.join(texts)}"
                 at, nic = ends[0]
                 remedy = (setting.remedy.format(nic.name),)
                 yield Finding("mtu-ends", "warn", Part.device(at), found, setting.why, remedy)
@@ -97,17 +97,13 @@ def _slowed(
     if len(far) * 2 > len(setup.irq_cpus):
         count = f"{len(far)} of its {len(setup.irq_cpus)} interrupts"
         found = f"CPUs of other NUMA nodes handle {count}, and it is at node {nic.node}"
-        remedy = (
-            f"# Stop irqbalance; write CPUs of node {nic.node} to /proc/irq/N/smp_affinity_list."
-        )
-        yield found, "each packet crosses the link between the nodes", remedy
+        write = f"write CPUs of node {nic.node} to /proc/irq/N/smp_affinity_list."
+        yield found, "each packet crosses the link between the nodes", f"# Stop irqbalance; {write}"
     if setup.off:
         lines = (f"sudo ethtool -K {nic.name} {name} on" for name in setup.off)
         why = "CPUs do for each packet what the adapter does for many"
         yield f"offloads are off: {', '.join(setup.off)}", why, *lines
     if setup.roce == "v1":
+        mode = f"default_roce_mode of {nic.rdma} in /sys/kernel/config/rdma_cm."
         why = "no router passes its packets"
-        remedy = (
-            f"# Write `RoCE v2` to default_roce_mode of {nic.rdma} in /sys/kernel/config/rdma_cm."
-        )
-        yield "RoCE uses version 1 by default", why, remedy
+        yield "RoCE uses version 1 by default", why, f"# Write `RoCE v2` to {mode}"

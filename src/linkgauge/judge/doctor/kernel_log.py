@@ -89,9 +89,9 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
     named = _named(evidence)
     for part, lines in grouped((_part(line, named), line) for line in log.lines).items():
         yield _finding(part, lines)
-    if log.more or log.lost:
-        texts = [f"{log.more} more lines of the same kinds"] if log.more else []
-        texts += ["lines that the kernel overwrote before they were read"] if log.lost else []
+    texts = [f"{log.more} more lines of the same kinds"] if log.more else []
+    texts += ["lines that the kernel overwrote before they were read"] if log.lost else []
+    if texts:
         found = f"the kernel logged more lines than are kept: {', '.join(texts)}"
         why = "a flood of messages is itself a sign of trouble"
         yield Finding("kernel-log", "note", MACHINE, found, why, look)

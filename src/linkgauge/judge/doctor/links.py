@@ -37,11 +37,9 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
     for at, function in evidence.machine.functions.items():
         if function.silent:
-            remedy = (
-                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold means asleep, not lost",
-                *DEVICE_LOST,
-            )
-            yield Finding("silent", "fail", Part.device(named.get(at, at), at), found, why, remedy)
+            look = f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold means asleep, not lost"
+            part, remedy = Part.device(named.get(at, at), at), (look, *DEVICE_LOST)
+            yield Finding("silent", "fail", part, found, why, remedy)
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
@@ -96,20 +94,17 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
-        if port is not None and port.link.target is not None and hop.speed is not None:
-            held = hop.link.speed is None or hop.link.speed <= port.link.target
-            asked = f"limits the link to {port.link.target:g} GT/s (LnkCtl2)"
-            able = _able(hop.both_speeds, f"{hop.speed:g}")
-            found = f"the port above it, {port.address}, {asked}; {able}"
+        if port is not None and hop.speed is not None:
+            target = port.link.target or 0.0
+            held = hop.link.speed is None or hop.link.speed <= target
+            found = f"the port above it, {port.address}, limits the link to {target:g} GT/s"
             why = "the link trains to no more than that at every boot"
             if virtual:
-                asks = f"asks for {port.link.target:g} GT/s (LnkCtl2)"
-                runs = ", and the card's link runs at that speed" if held else ""
-                found = f"the emulated port above it, {port.address}, {asks}{runs}; {able}"
-                why = (
-                    "the host's port sets the speed, and a guest cannot read it: it probably asks "
-                    "for the same at every boot"
-                )
+                found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
+                why = "the host's port sets the speed, and a guest cannot read it: it probably "
+                why += "asks for the same at every boot"
+            runs = ", and the card's link runs at that speed" if held and virtual else ""
+            found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g}')}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
             yield Finding("target-speed", "fail" if held else "note", hop.part, found, why, remedy)
 
@@ -125,8 +120,7 @@ def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
-        idle, best = hop.link.speed, hop.speed
-        at = hop.loaded_speed or idle
+        idle, best, at = hop.link.speed, hop.speed, hop.loaded_speed or hop.link.speed
         if best is None or at is None:
             yield _unread(hop, "speed")
         elif at < best:
@@ -181,8 +175,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
     known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(known or hop.function.unknown)
-    found = f"cannot read the link's {what} or its maximum"
-    found += f": {reasons}" if reasons else ""
+    found = f"cannot read the link's {what} or its maximum{f': {reasons}' if reasons else ''}"
     remedy = (link_state(hop.function.address),)
     return Finding(f"link-{what}", "unknown", hop.part, found, remedy=remedy)
 
@@ -233,16 +226,16 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
             why = "the other end rejects longer packets, so transfers fail or crawl"
             remedy = ("# Boot with pci=pcie_bus_safe on the kernel's command line.",)
-            grave = own > port.max_payload
-            yield Finding("payload", "fail" if grave else "warn", hop.part, found, why, remedy)
+            severity: Severity = "fail" if own > port.max_payload else "warn"
+            yield Finding("payload", severity, hop.part, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         size = hop.function.max_read_request
-        if hop.function.port == "upstream port" or hop.link.max_speed is None:
-            continue  # a switch requests nothing itself; a device without a PCIe link uses none
-        if size is not None and size < LEAST_READ_REQUEST:
+        # A switch requests nothing itself; a device without a PCIe link uses none.
+        asks = hop.function.port != "upstream port" and hop.link.max_speed is not None
+        if asks and size is not None and size < LEAST_READ_REQUEST:
             found = f"MaxReadReq is {size} bytes"
             why = "small read requests keep reads below the link's rate"
             remedy = f"sudo setpci -s {hop.function.address} CAP_EXP+8.w=5000:7000"
@@ -254,18 +247,16 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
     """Returns ports that redirect traffic through the root complex, with the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
-        name: [f.address for f in evidence.machine.pci_line(address)][1:]
+        name: {f.address for f in evidence.machine.pci_line(address)[1:]}
         for name, address in evidence.machine.endpoints.items()
     }
-    found: dict[str, list[tuple[str, str]]] = {}
-    for one, other in combinations(above, 2):
-        shared = set(above[one]) & set(above[other])
-        if not shared or not (one in devices or other in devices):
-            continue
-        for port in (p for p in above[one] + above[other] if p not in shared):
-            if any("redirect" in control.lower() for control in functions[port].acs or ()):
-                found.setdefault(port, []).append((one, other))
-    return found
+    redirect = {at for at, one in functions.items() if "redirect" in f"{one.acs}".lower()}
+    return grouped(
+        (port, (one, other))
+        for one, other in (combinations(above, 2) if redirect else ())
+        if above[one] & above[other] and not devices.keys().isdisjoint((one, other))
+        for port in sorted(redirect & (above[one] ^ above[other]))
+    )  # fmt: skip
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
@@ -276,10 +267,8 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
         found = f"ACS redirects the peer traffic of {', '.join(map('-'.join, pairs[:4]))}: {how}"
         why = "copies between devices below one switch go up to the root complex and back"
         if not devices.keys() >= {*pairs[0]}:
-            why = (
-                "what an adapter reads and writes in a device's memory (GPUDirect) goes up to the "
-            )
-            why += "root complex and back"
+            why = "what an adapter reads and writes in a device's memory (GPUDirect) goes up to "
+            why += "the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
         remedy += "  # not if devices are passed to VMs: it isolates them"
         yield Finding("acs", "warn", Part.function(port), found, why, (remedy,))
@@ -297,13 +286,14 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
         ]
         if hop.function.address in again:
             texts.append(f"{again[hop.function.address]} packets sent again")
-        slow = share_of_peers(evidence, Part.pcie_link(hop.name, hop.function.address))
-        grave = any(set(counts) != {"correctable"} for counts in rose.values()) or slow is not None
         if texts:
             found = f"counters rose during the run: {'; '.join(texts)}"
+            grave = any(set(counts) != {"correctable"} for counts in rose.values())
+            slow = share_of_peers(evidence, Part.pcie_link(hop.name, hop.function.address))
             if slow is not None:
                 found += f"; no copy over it reaches more than {slow:.0%} of its peers"
-            yield Finding("link-errors", "fail" if grave else "warn", hop.part, found, why, remedy)
+            severity: Severity = "fail" if grave or slow is not None else "warn"
+            yield Finding("link-errors", severity, hop.part, found, why, remedy)
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
@@ -340,13 +330,8 @@ def retraining(
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)
     if code is None or above is None:
-        return (
-            (
-                f"# The port above {function.address} is not visible here. On the host, find it "
-                "with `lspci -tv`, then:"
-            ),
-            link_state("PORT"),
-        )
+        hidden = f"# The port above {function.address} is not visible here. On the host, find it "
+        return f"{hidden}with `lspci -tv`, then:", link_state("PORT")
     return (
         *(_ON_THE_HOST if virtual else (_STOP,)),
         f"sudo {_STEPS[0].format(above, code)}  # target speed {speed:g} GT/s",

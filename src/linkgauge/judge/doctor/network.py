@@ -103,39 +103,29 @@ def check_network_counters(evidence: Evidence) -> Iterator[Finding]:
     """Reports counters that rose: as a warning if they explain low figures, else as a note."""
     found = grouped(((str(one.about), one.kind), one) for one in counted(evidence))
     for (_, kind), own in found.items():
-        is_cause = explains(own, evidence)
-        words = _WORDS[kind]
-        if not _is_named(own, words, is_cause=is_cause):
-            continue
-        severity: Severity = "warn" if is_cause else "note"
-        cells = named([one.case for one in own if one.is_low or not is_cause])
-        text = f"{words.found.format(f'{_events(own):,}')} ({_rates(own)}): {_named(own)}"
-        yield Finding("network", severity, own[0].about, text, words.why, words.remedy, cells)
+        is_cause, words = explains(own, evidence), _WORDS[kind]
+        events, packets = sum(one.events for one in own), sum(one.packets for one in own)
+        if _is_named(events, packets, words, is_cause=is_cause):
+            severity: Severity = "warn" if is_cause else "note"
+            cells = named(one.case for one in own if one.is_low or not is_cause)
+            names = [*dict.fromkeys(name for one in own for name in one.names)][:3]
+            text = words.found.format(f"{events:,}")
+            text += f" ({_rates(events, packets, own)}): {', '.join(names)}"
+            yield Finding("network", severity, own[0].about, text, words.why, words.remedy, cells)
 
 
-def _events(own: list[Counted]) -> int:
-    return sum(one.events for one in own)
-
-
-def _is_named(own: list[Counted], words: _Words, *, is_cause: bool) -> bool:
-    events, packets = _events(own), sum(one.packets for one in own)
+def _is_named(events: int, packets: int, words: _Words, *, is_cause: bool) -> bool:
     if not words.share:
         return is_cause or words.share is not None
     return events >= _LEAST and events >= words.share * packets
 
 
-def _rates(own: list[Counted]) -> str:
-    events, seconds = _events(own), sum(one.seconds for one in own)
-    packets, size = (sum(getattr(one, of) for one in own) for of in ("packets", "bytes"))
+def _rates(events: int, packets: int, own: list[Counted]) -> str:
+    seconds, size = sum(one.seconds for one in own), sum(one.bytes for one in own)
     rates = [f"{events / seconds:.3g} a second"] if seconds else []
     rates += [f"{events / size * 1e9:.3g} a GB"] if size else []
     rates += [f"{events / packets:.2g} of the packets"] if packets and events < packets else []
     return ", ".join(rates)
-
-
-def _named(own: list[Counted]) -> str:
-    names = dict.fromkeys(name for one in own for name in one.names)
-    return ", ".join([*names][:3])
 
 
 # What limited TCP.
@@ -166,18 +156,6 @@ class _Waits(NamedTuple):
         window, rtt = (rose.get(of, 0) / number for of in ("window", "least_rtt_us"))
         return cls(next(shares), next(shares), window, rtt * 1e-6)
 
-    @property
-    def is_window(self) -> bool:
-        return self.window > _OFTEN and 0 < self.window_bytes <= _SMALL_WINDOW
-
-    @property
-    def is_buffer(self) -> bool:
-        return self.buffer > _MOSTLY
-
-    @property
-    def is_far(self) -> bool:
-        return self.rtt >= _FAR
-
 
 class _Limit(NamedTuple):
     holds: Callable[[_Waits], bool]
@@ -188,20 +166,20 @@ class _Limit(NamedTuple):
 
 _LIMITS = (
     _Limit(
-        lambda waits: waits.is_window,
+        lambda waits: waits.window > _OFTEN and 0 < waits.window_bytes <= _SMALL_WINDOW,
         "TCP waited {0.window:.0%} of its time for room in a receive window of "
         "{0.window_bytes:,.0f} bytes",
         "each round trip moves no more bytes than the window: its limit is too low",
         "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864'  # at the receiver",
     ),
     _Limit(
-        lambda waits: waits.is_buffer,
+        lambda waits: waits.buffer > _MOSTLY,
         "TCP waited {0.buffer:.0%} of its time for room in its send buffer",
         "each round trip moves no more bytes than the buffer: its limit is too low",
         "sudo sysctl -w net.ipv4.tcp_wmem='4096 65536 67108864'  # at the sender",
     ),
     _Limit(
-        lambda waits: waits.is_far,
+        lambda waits: waits.rtt >= _FAR,
         "the shortest round trip takes {0.rtt:.3g} s",
         "the ends are far from each other, or something in between delays packets: TCP needs as "
         "many bytes on their way as go in that time",
@@ -220,10 +198,8 @@ def check_tcp(evidence: Evidence) -> Iterator[Finding]:
     )
     for part, own in found.items():
         for limit in _LIMITS:
-            held = [(case, waits) for case, waits in own if limit.holds(waits)]
-            if held:
-                cases = [case for case, _ in held]
-                severity: Severity = "warn" if any(is_low(case.cell) for case in cases) else "note"
-                text = limit.found.format(held[0][1])
-                yield Finding("tcp-limit", severity, part, text, limit.why, (limit.remedy,),
-                              named(cases))  # fmt: skip
+            if held := {case: waits for case, waits in own if limit.holds(waits)}:
+                severity: Severity = "warn" if any(is_low(case.cell) for case in held) else "note"
+                text = limit.found.format(next(iter(held.values())))
+                of = text, limit.why, (limit.remedy,), named(held)
+                yield Finding("tcp-limit", severity, part, *of)

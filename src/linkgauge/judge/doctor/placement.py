@@ -6,15 +6,11 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.pcie_chains import shown
-from linkgauge.judge.remedies import (
-    COMPARE_ON_HOST,
-    NEAR_NODE,
-)
+from linkgauge.judge.remedies import COMPARE_ON_HOST, NEAR_NODE
 from linkgauge.model.hardware.inventory import PciFunction
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Reports devices whose NUMA node is unknown or has no memory."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -22,10 +18,8 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             hidden = bool(evidence.machine.known.host.hypervisor)
             found = "its NUMA node is unknown"
             found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
-            why = (
-                "it is measured from node 0, and programs take memory there: on the far node that "
-            )
-            why += "costs bandwidth"
+            why = "it is measured from node 0, and programs take memory there: on the far node "
+            why += "that costs bandwidth"
             yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
         elif node is not None and node not in nodes:
             found = f"its node {node} has no memory that this system can see"
@@ -46,15 +40,12 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):
         node = function.numa_node
-        if node is None:
-            continue
-        missing = []
-        cpus = host.node_cpus.get(node)
-        if host.allowed_cpus is not None and cpus and not set(cpus) & set(host.allowed_cpus):
-            missing.append("CPUs")
-        if host.allowed_nodes is not None and node not in host.allowed_nodes:
-            missing.append("memory")
-        if missing:
+        cpus = host.node_cpus.get(-1 if node is None else node)
+        near = {
+            "CPUs": not cpus or host.allowed_cpus is None or set(cpus) & set(host.allowed_cpus),
+            "memory": node is None or host.allowed_nodes is None or node in host.allowed_nodes,
+        }
+        if missing := [what for what, is_allowed in near.items() if not is_allowed]:
             what = " and ".join(missing)
             found = f"this process may not use the {what} of node {node}, the nearest one"
             remedy = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed
+from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed, named
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import SWITCHED_OFF, ExchangeRates
 from linkgauge.judge.expected.link_rates import figure
@@ -13,10 +13,10 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.documents.result import CellResult
+from linkgauge.model.grouped import tabled
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
-from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH, unit_of
 
 
@@ -80,68 +80,62 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
     switches, the case, and these switches. Returns None for any other case."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
-    if (
-        own is None
-        or cell.not_judged is not None
-        or cell.verdict == "low"
-        or not isinstance(work, Collective)
-        or work.collective != "all_reduce"
-    ):
+    is_sum = isinstance(work, Collective) and work.collective == "all_reduce"
+    if own is None or cell.not_judged is not None or cell.verdict == "low" or not is_sum:
         return None
     devices = tuple(str(one.engine.owner) for one in cell.transfers)
-    bound = rates.bound(devices)
-    known = rates.bounds(devices)
-    if not known.figures or not bound.least or (bound.reduced or 0.0) < _GAIN * bound.least:
-        return None
+    bound, known = rates.bound(devices), rates.bounds(devices)
     reduced = bound.reduced or 0.0
+    if not known.figures or not bound.least or reduced < _GAIN * bound.least:
+        return None
     if not known.low * reduced <= own.bus <= (bound.least + reduced) / 2:
         return None
     return own.bus, reduced, case, rates.reducing(devices)
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    reads: dict[tuple[str, str, int], dict[str, Case]] = {}
-    for case in cases_of(evidence):
-        first, *others = case.cell.transfers
-        key = None if others else _read(case, first)
-        if key is not None and case.cell.is_as_expected:
-            reads.setdefault(key[:3], {})[key[3]] = case
-    slower = [
-        (kernel, engine, case)
-        for both in reads.values()
-        if both.keys() >= {"sm", "ce"}
-        for case in [both["sm"]]
-        for kernel, engine in [(case.figure, both["ce"].figure)]
-        if kernel < _CLEARLY * engine
-    ]
-    if not slower:
+    reads = tabled(
+        (key[:3], key[3], case)
+        for case in cases_of(evidence)
+        if len(case.cell.transfers) == 1 and case.cell.is_as_expected and (key := _read(case))
+    )
+    both = (own for own in reads.values() if own.keys() >= {"sm", "ce"})
+    if (slow := _slowest(((own["ce"].figure, own["sm"]) for own in both), _CLEARLY)) is None:
         return
-    kernel, engine, case = min(slower, key=lambda one: one[0] / one[1])
-    found = f"they read {figure(kernel)} from the host, where copy engines read {figure(engine)} "
-    found += "over the same link"
-    if len(slower) > 1:
-        found += f" (the least of {len(slower)})"
+    engine, kernel, of, names = slow
+    found = f"they read {figure(kernel.figure)} from the host, where copy engines read "
+    found += f"{figure(engine)} over the same link{of}"
     why = "how many reads over PCIe a device keeps in flight for kernels bounds them; the link is "
     why += "well, as the copy engines show"
     remedy = ("# Let copy engines bring what kernels read in bulk (cudaMemcpyAsync).",)
-    names = tuple(one.name for _, _, one in slower)
     yield Finding("kernel-reads", "note", "kernels", found, why, remedy, names)
 
 
-def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
-    reads = one.source.is_host and one.destination.is_device and not one.both_ways
-    if case.result.unit != BANDWIDTH.symbol or not reads:
+def _read(case: Case) -> tuple[str, str, int, str] | None:
+    one = case.cell.transfers[0]
+    reads = one.source.is_host and one.destination == one.engine.owner and not one.both_ways
+    crosses = any(part.kind == "PCIe link" for part in case.touched)
+    if case.result.unit != BANDWIDTH.symbol or not (reads and crosses):
         return None
-    if not any(part.kind == "PCIe link" for part in case.touched):
+    return str(one.source), str(one.destination), case.result.size, one.engine.kind
+
+
+def _slowest(
+    pairs: Iterable[tuple[float, Case]], least: float
+) -> tuple[float, Case, str, tuple[str, ...]] | None:
+    """Returns the usual figure and the cell furthest below it, and of how many cells, by name."""
+    slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
+    if not slower:
         return None
-    key = str(one.source), str(one.destination), case.result.size, one.engine.kind
-    return key if one.engine.owner == one.destination else None
+    usual, case = min(slower, key=lambda one: one[1].figure / one[0])
+    of = f" (the least of {len(slower)})" if len(slower) > 1 else ""
+    return usual, case, of, named(case for _, case in slower)
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
-        share = _reached(case.cell) if case.cell.is_as_expected else None
+        share = case.cell.achieved if case.cell.is_as_expected else None
         kinds = {one.engine.kind for one in case.cell.transfers}
         if share and len(kinds) == 1 and (place := _within(case.cell)):
             own, kind = shares.setdefault(place, {}), kinds.pop()
@@ -174,34 +168,24 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
-        if (key := _read(case, first)) is None or case.cell.status != "pass":
+        if (key := _read(case)) is None or case.cell.status != "pass":
             continue
         if not others and case.cell.is_as_expected:
             alone[key] = case.figure
         elif case.cell.report.is_first and [o.way for o in others] == [first.way[::-1]]:
             beside.append((key, case))
-    slower = [
-        (alone[key], case)
-        for key, case in beside
-        if key in alone and case.figure < _CONCURRENT * alone[key]
-    ]
-    if not slower:
+    slow = _slowest(((alone.get(key, 0.0), case) for key, case in beside), _CONCURRENT)
+    if slow is None:
         return
-    once, case = min(slower, key=lambda one: one[1].figure / one[0])
-    found = f"{case.name} reads {figure(case.figure)}, and {figure(once)} alone"
-    found += f" (the least of {len(slower)})" if len(slower) > 1 else ""
+    once, case, of, names = slow
+    found = f"{case.name} reads {figure(case.figure)}, and {figure(once)} alone{of}"
     why = "the root complex orders its answers behind what devices write, unless they set relaxed "
     why += "ordering; the links are well, as copies one way show"
     remedy = (
         "# In the firmware's setup, enable relaxed ordering (PCIe); ask the board's vendor.",
         "sudo lspci -vv | grep -E 'RlxdOrd'",
     )
-    names = tuple(case.name for _, case in slower)
     yield Finding("both-ways", "note", "PCIe, both ways at once", found, why, remedy, names)
-
-
-def _reached(cell: CellResult) -> float | None:
-    return cell.share(cell.expected.achievable) if cell.expected else None
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
@@ -217,13 +201,11 @@ def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
             between = (evidence.machine.wiring.between(*pair) for pair in exchanging(case.cell))
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)
-            share = _reached(case.cell) or 1.0
+            share = case.cell.achieved or 1.0
             least, lowest = min((least, lowest), (share, case.name))
-    if crossed:
-        others = set(cases_of(evidence)).difference(several)
-        crossed.difference_update(*(case.touched for case in others))
-    hidden = sorted(crossed, key=str)
-    if not hidden:
+    others = set(cases_of(evidence)).difference(several) if crossed else ()
+    crossed.difference_update(*(case.touched for case in others))
+    if not (hidden := sorted(crossed, key=str)):
         return
     about = hidden[0] if len(hidden) == 1 else f"{len(hidden)} links"
     found = f"only collectives crossed {listed(hidden)}: a slow one among several rings, or below "

@@ -129,10 +129,8 @@ class AcrossHosts(ExchangeRates):
         self._alone = paths.machine.on(paths.machine.ranks[0].host)
         self._own = ExchangeRates(Paths(self._alone, Ceilings()), work, notes)
         self._carried = carried_by(self._alone)
-        remarks = (one.text for one in notes if isinstance(one, Remark))
-        algorithms = (
-            text.removeprefix(_ALGORITHM) for text in remarks if text.startswith(_ALGORITHM)
-        )
+        remarks = (one.text.partition(_ALGORITHM) for one in notes if isinstance(one, Remark))
+        algorithms = (after for before, sign, after in remarks if sign and not before)
         self._algorithm = next(algorithms, "").lower()
         self._limits = cache(self._find_limits)
 

@@ -23,26 +23,21 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in their own node's memory, in payload bytes/s. `others`
-    has the best of all other paths, so that no figure is compared with itself."""
+    """The highest rates of host threads in their own node's memory, in payload bytes/s, by node and
+    operation. Each has those of all paths in memory like the node's."""
 
-    best: dict[tuple[int, str], float] = {}
-    others: dict[Path, float | None] = {}
+    rates: dict[tuple[int, str], dict[Path, float]] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        path = (transfer.source, transfer.destination)
-        if path in self.others:
-            return self.others[path]
-        return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
+        """Returns the best of all other paths, so that no figure is compared with itself."""
+        own = (transfer.source, transfer.destination)
+        known = self.rates.get((transfer.engine.owner.index or 0, _operation(transfer)), {})
+        return max((rate for path, rate in known.items() if path != own), default=None)
 
     def traffic(self, node: int) -> float | None:
         """Returns a node's memory traffic in bytes/s. A copy counts twice: it reads and writes."""
-        figures = [
-            weight * self.best[node, operation]
-            for operation, weight in _TRAFFIC.items()
-            if (node, operation) in self.best
-        ]
-        return max(figures, default=None)
+        known = ((weight, self.rates.get((node, name), {})) for name, weight in _TRAFFIC.items())
+        return max((weight * rate for weight, of in known for rate in of.values()), default=None)
 
 
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
@@ -59,30 +54,24 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
         if result.backend != "host" or _cached(result.size, machine):
             continue
         for cell in result.cells:
-            if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
+            if cell.status != "pass" or cell.summary is None or not cell.does.is_copy:
                 continue
-            if not cell.does.is_copy:
-                continue
-            (transfer,) = cell.transfers
+            transfer, *others = cell.transfers
             node = transfer.engine.owner.index or 0
-            if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):
+            is_whole = node in nodes and _is_local(transfer) and _all_cpus(transfer, machine)
+            if is_whole and not others:
                 own = found[node, _operation(transfer)]
                 path = (transfer.source, transfer.destination)
                 own[path] = max(own.get(path, 0.0), cell.summary.median)
-    best: dict[tuple[int, str], float] = {}
-    others: dict[Path, float | None] = {}
-    for (index, name), own in found.items():
-        equivalent = {
-            path: figure
-            for (other, what), figures in found.items()
+    return Ceilings({
+        (index, name): {
+            path: rate
+            for (other, what), rates in found.items()
             if what == name and _equivalent(nodes[index], nodes[other])
-            for path, figure in figures.items()
+            for path, rate in rates.items()
         }
-        best[index, name] = max(equivalent.values())
-        for path in own:
-            rest = (figure for other, figure in equivalent.items() if other != path)
-            others[path] = max(rest, default=None)
-    return Ceilings(best, others)
+        for index, name in found
+    })  # fmt: skip
 
 
 def _equivalent(one: Node, other: Node) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.model.documents.scaling import BusbwBound
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.map import share
 from linkgauge.model.hardware.wiring import Wire
@@ -20,7 +21,7 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from .healthy import LOOSE, Bounds, bounds_of
 from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
-from .routes import Paths
+from .routes import Paths, lanes_of
 
 SIZE = 1 << 30
 """The bytes of a call that is so large that its start does not matter."""
@@ -137,9 +138,7 @@ class ExchangeRates:
         except ValueError:
             return BusbwBound(because="unknown: no rate on their way is known")
         narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
-        because = (
-            f"{_named(way)}{' -> '.join(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
-        )
+        because = f"{_named(way)}{_shown(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
         doubts = self._doubts(devices, way)
         because += f"; achievable unknown: {'; '.join(doubts)}" if doubts else f"; {narrow.why}"
         most = max(rings, key=lambda one: one[1].bus)
@@ -149,19 +148,16 @@ class ExchangeRates:
             slowest and slowest.bus,
             None if doubts else best.bus,
             because,
-            tuple(" -> ".join(one) for one in best.pairs),
+            tuple(map(_shown, best.pairs)),
             narrow.link,
             None if self._doubts(devices, sure[0]) else sure[1].bus,
             reduced if reduced > most[1].bus else None,
         )
 
     def _doubts(self, devices: Sequence[str], way: Way) -> list[str]:
-        found: dict[str, str] = {}
-        for _, pairs in self._phases(devices, way):
-            for pair in pairs:
-                for doubt in self._path(pair).doubts:
-                    found.setdefault(doubt, f"{' -> '.join(pair)}: {doubt}")
-        return list(found.values())
+        pairs = [pair for _, own in self._phases(devices, way) for pair in own]
+        doubts = grouped((doubt, pair) for pair in pairs for doubt in self._path(pair).doubts)
+        return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
         """Returns None if no link limits the rate. Raises Unknown for an unknown path."""
@@ -170,12 +166,10 @@ class ExchangeRates:
         for phase, pairs in self._phases(devices, way):
             paths = [self._path(pair) for pair in pairs]
             rates = share([path.flow(cost=cost) for path in paths], capacity(paths))
-            times = [one.bytes / rate for one, rate in zip(phase.exchanges, rates, strict=True)]
-            longest = max(times)
-            taken += longest
+            moved = [one.bytes / rate for one, rate in zip(phase.exchanges, rates, strict=True)]
+            taken += (longest := max(moved))
             if longest > longest_phase:
-                longest_phase = longest
-                both = zip(pairs, times, strict=True)
+                longest_phase, both = longest, zip(pairs, moved, strict=True)
                 late = tuple(pair for pair, time in both if time * SAME >= longest)
         if not late:
             return None
@@ -194,14 +188,9 @@ class ExchangeRates:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
     def _of_switch(self, pair: Pair) -> ExpectedPath:
-        own = next(end for end in pair if end != SWITCHES)
-        wiring = self._paths.machine.wiring
-        beside = [
-            wire.bundle
-            for wire in wiring.wires
-            if wire.bundle and own in (wire.a, wire.b) and {wire.a, wire.b} & wiring.switches
-        ]
-        joined = LinkBundle.joined(beside)
+        wiring, own = self._paths.machine.wiring, {*pair} - {SWITCHES}
+        ends = ((wire.bundle, {wire.a, wire.b}) for wire in wiring.wires if wire.bundle)
+        joined = LinkBundle.joined([one for one, at in ends if own <= at and at & wiring.switches])
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
@@ -218,8 +207,7 @@ class ExchangeRates:
             if wire.bundle is not None:
                 ends = crossing.begin, crossing.end
                 path += fabric_path(ends, wire.bundle, crossing.share, "write", kernel=True)
-        lanes = [(w, "up" if c.forward else "down") for w, c in crossed if w.kind == "pcie"]
-        return path + pcie_path(lanes, "write", 1.0, True, {})
+        return path + pcie_path(lanes_of(crossed), "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
         """Returns why `now` devices scale worse than `before`: the pairs with a narrower path, or
@@ -239,13 +227,16 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
-        shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
-        named = [f"{one} -> {other}" for one, other in pairs]
         wires = [wire for pair in pairs for wire in self._wires(pair)]
+        kinds = dict.fromkeys(wire.kind for wire in wires)
+        shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         joints = sorted({wire.name for wire in wires if wire.kind == "socket"})
         where = f" ({', '.join(joints)})" if joints else ""
-        return f"{_listed(named)}, over {_listed(shown)}{where}"
+        return f"{_listed([*map(_shown, pairs)])}, over {_listed(shown)}{where}"
+
+
+def _shown(pair: Pair) -> str:
+    return " -> ".join(pair)
 
 
 def _named(way: Way) -> str:

@@ -4,6 +4,7 @@ the host memory rates that this run measured. Sources are in docs/expect-formula
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
 from linkgauge.model.hardware.pcie import is_accelerator
-from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.memory import NULL
 from linkgauge.model.notes import Remark
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
@@ -208,17 +209,15 @@ class Expectations:
     def _oversubscribed(
         self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]
     ) -> list[str]:
-        by_pcie: set[Memory] = set()
-        nodes: dict[int, set[Memory]] = {}
-        for transfer, path in zip(transfers, paths, strict=True):
-            for node, by in path.meets:
-                nodes.setdefault(node, set()).add(transfer.engine.owner)
-                if by == "PCIe":
-                    by_pcie.add(transfer.engine.owner)
-        if len(by_pcie) > 1:
+        met = {
+            (node, by, transfer.engine.owner)
+            for transfer, path in zip(transfers, paths, strict=True)
+            for node, by in path.meets
+        }
+        if len({owner for _, by, owner in met if by == "PCIe"}) > 1:
             return ["how much the host carries for several devices at once is unknown"]
-        shared = [node for node, met in nodes.items() if len(met) > 1]
-        if not all(map(self._paths.host.knows, shared)):
+        users = Counter(node for node, _ in {(node, owner) for node, _, owner in met})
+        if not all(self._paths.host.knows(node) for node, many in users.items() if many > 1):
             return ["the rate of the host's memory, which they share, is unknown"]
         return []
 
@@ -242,11 +241,8 @@ class _Sharing:
         definition: Definition | None,
         size: int,
     ) -> None:
-        self._transfers = transfers
-        self._paths = paths
-        self._report = report
-        self._definition = definition
-        self._size = size
+        self._transfers, self._paths, self._size = transfers, paths, size
+        self._report, self._definition = report, definition
         self._capacity = capacity(paths)
         self._least = [path.flow(cost=False) for path in paths]
         self._cost = [path.flow(cost=True) for path in paths]

@@ -5,12 +5,15 @@ control takes a few percent more."""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import LinkBundle, coding
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, Reading
 from linkgauge.model.hardware.map import Flow
@@ -60,20 +63,14 @@ class ExpectedPath(msgspec.Struct, frozen=True):
     meets: tuple[tuple[int, Literal["PCIe", "fabric"]], ...] = ()
 
     def __add__(self, other: ExpectedPath) -> ExpectedPath:
-        return ExpectedPath(
-            self.uses + other.uses,
-            self.doubts + other.doubts,
-            self.loose + other.loose,
-            self.meets + other.meets,
-        )
+        own, more = astuple(self), astuple(other)
+        return ExpectedPath(*map(operator.add, own, more))
 
     def flow(self, *, cost: bool) -> Flow:
         """Returns the bytes that each link carries per payload byte, with overhead if `cost`."""
-        taken: dict[tuple[str, str], float] = {}
-        for use in self.uses:
-            part = use.cost if cost else use.least
-            taken[use.segment] = taken.get(use.segment, 0.0) + part
-        return Flow(tuple((segment, part) for segment, part in taken.items() if part))
+        taken = grouped((use.segment, use.cost if cost else use.least) for use in self.uses)
+        parts = {segment: sum(own) for segment, own in taken.items()}
+        return Flow(tuple((segment, part) for segment, part in parts.items() if part))
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
@@ -117,11 +114,8 @@ def pcie_path(
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
-    uses: list[Use] = []
-    for wire, direction in crossed:
-        lanes = _narrowest(wire, trained.get(wire.device or ""))
-        if lanes is not None:
-            uses += packets.uses(lanes, direction, part)
+    known = ((_narrowest(wire, trained.get(wire.device or "")), to) for wire, to in crossed)
+    uses = [use for lanes, to in known if lanes for use in packets.uses(lanes, to, part)]
     loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
     return ExpectedPath(tuple(uses), loose=loose)
 

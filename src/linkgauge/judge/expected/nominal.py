@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -43,14 +44,13 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _was_slow(self, cell: CellResult) -> bool:
-        for reading in cell.readings:
-            device = self._best.accelerators.get(reading.memory)
-            if device is not None and (
-                (reading.link_speed or 0.0) < (device.link.speed or 0.0)
-                or (reading.link_width or 0) < (device.link.width or 0)
-            ):
-                return True
-        return False
+        best, at = self._best.accelerators, attrgetter("link_speed", "link_width")
+        links = ((best[one.memory].link, at(one)) for one in cell.readings if one.memory in best)
+        return any(
+            (now or 0) < (most or 0)
+            for link, read in links
+            for now, most in zip(read, (link.speed, link.width), strict=True)
+        )
 
 
 def at_best(machine: Machine) -> Machine:
@@ -62,12 +62,11 @@ def at_best(machine: Machine) -> Machine:
     reported = {a.pci: a.link for a in inventory.accelerators if a.pci}
 
     def improved(function: PciFunction) -> PciFunction:
-        if function.port in _UPPER_ENDS:
-            link = _at_most(function.link, function.link)
-        else:
+        ends = [function.link]
+        if function.port not in _UPPER_ENDS:
             port = None if machine.is_virtual else machine.functions.get(function.parent or "")
-            own = reported.get(function.address, PciLink())
-            link = _at_most(function.link, *([port.link, own] if port else [own]))
+            ends = [port.link if port else PciLink(), reported.get(function.address, PciLink())]
+        link = _at_most(function.link, *ends)
         return function if link == function.link else replace(function, link=link)
 
     best = replace(
@@ -82,9 +81,8 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
     for memory, address in machine.addresses.items():
         line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
         ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
-        if memory != address and (
-            machine.accelerators.get(memory) != best.accelerators.get(memory) or any(ends)
-        ):
+        is_slow = machine.accelerators.get(memory) != best.accelerators.get(memory) or any(ends)
+        if memory != address and is_slow:
             yield memory
 
 
@@ -99,8 +97,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
     """Makes inactive links active. They lead where active links lead, if this is one place."""
     active = [link for link in accelerator.links if link.active]
-    remotes = {link.remote for link in active}
-    rates = {link.rate for link in active}
+    remotes, rates = {link.remote for link in active}, {link.rate for link in active}
 
     def up(link: FabricLink) -> FabricLink:
         remote = link.remote or (active[0].remote if len(remotes) == 1 else None)

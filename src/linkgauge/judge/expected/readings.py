@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.hardware.inventory import PciFunction, PciLink
+from linkgauge.model.hardware.inventory import PciFunction
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 from linkgauge.model.hardware.wiring import Wire
@@ -61,28 +61,30 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
     return narrowest and _AS_READ * _rate(wire) <= carried <= _rate(wire)
 
 
+def _ends(wire: Wire) -> list[PciFunction]:
+    return [end for end in (wire.lower, wire.upper) if end and wire.kind == "pcie"]
+
+
 def _rests(wire: Wire) -> bool:
-    if wire.kind != "pcie":
-        return False
-    ends = [end.link for end in (wire.lower, wire.upper) if end]
-    best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
-    return any(link.speed and link.speed < best for link in ends)
+    links = [end.link for end in _ends(wire)]
+    best = min((link.max_speed for link in links if link.max_speed), default=0.0)
+    return any(link.speed and link.speed < best for link in links)
 
 
 def _rate(wire: Wire) -> float:
-    ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
-    rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
+    links = (end.link for end in _ends(wire))
+    rates = (link_rate(link.speed, link.width) for link in links if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
     """Yields the address of each end that carried more than its speed allows, with the link's speed
     under load: the lowest supported speed that suffices, or else the lowest speed of PCIe."""
-    ends = [end.link for end in (wire.lower, wire.upper) if end]
-    able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
-    for end in (wire.lower, wire.upper):
-        link = end.link if end else PciLink()
-        if end and link.speed and link.width and carried > link_rate(link.speed, link.width):
+    ends = _ends(wire)
+    able = [*(end.link.max_speed for end in ends), wire.upper and wire.upper.link.target]
+    for end in ends:
+        link = end.link
+        if link.speed and link.width and carried > link_rate(link.speed, link.width):
             limits, lowest = (
                 [s for s in speeds if s and carried <= link_rate(s, link.width)]
                 for speeds in (able, SPEEDS)

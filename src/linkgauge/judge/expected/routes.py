@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -51,17 +51,15 @@ class Paths:
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
             return network_path(self.machine, transfer)
-        path = ExpectedPath()
-        within = (
-            transfer.engine.kind == "ce" and transfer.source.place == transfer.destination.place
-        )
+        by_ce = transfer.engine.kind == "ce"
+        within = by_ce and transfer.source.place == transfer.destination.place
         share = COPIED_SHARE if within else MEMORY_SHARE
+        path = ExpectedPath(loose=_COPYING if within else ())
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
-        path += ExpectedPath(loose=_COPYING if within else ())
         for leg in transfer.legs():
             path += self._leg(leg, transfer.engine.kind == "sm", trained)
-        if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
+        if by_ce and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
@@ -106,11 +104,7 @@ class Paths:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         if crossed is None:
             raise Unknown(f"the link between {here} and {there} is unknown")
-        links = [
-            (wire, "up" if crossing.forward else "down")
-            for wire, crossing in crossed
-            if wire.kind == "pcie"
-        ]
+        links = lanes_of(crossed)
         for wire, _ in links:
             if wire.device and wire.device not in self.machine.addresses:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
@@ -133,6 +127,13 @@ class Paths:
         if not nodes and any(is_node(crossing.end) for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
             yield hidden if self.machine.is_virtual else "their route crosses the host bridge"
+
+
+def lanes_of(crossed: Iterable[tuple[Wire, Crossing]]) -> list[tuple[Wire, str]]:
+    """Returns the PCIe links of a route with their directions, up to the host or down."""
+    return [
+        (w, "up" if crossing.forward else "down") for w, crossing in crossed if w.kind == "pcie"
+    ]
 
 
 _FRAME = 38
@@ -178,15 +179,12 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
     if nic.speed is None:
         raise Unknown(f"the rate of {nic.name} of rank {end.rank} is unknown")
     if nic.pci is None and nic.rdma is None:  # veth, say, which reports 10 Gb/s of nothing
-        raise Unknown(
-            f"{nic.name} of rank {end.rank} is virtual: the rate that it reports is of no link"
-        )
+        is_virtual = f"{nic.name} of rank {end.rank} is virtual"
+        raise Unknown(f"{is_virtual}: the rate that it reports is of no link")
     payload, added, what = _packets(nic, by_rdma=by_rdma)
     shown = f"{nic.kind or 'network'} {figure(nic.speed)}"
-    why = f"{what} of {payload} B + {added} B"
-    cost = 1 + added / payload
-    way = "out" if access == "read" else "in"
-    return Use(str(end.place), nic.speed, shown, 1.0, cost, why, way)
+    why, way = f"{what} of {payload} B + {added} B", "out" if access == "read" else "in"
+    return Use(str(end.place), nic.speed, shown, 1.0, 1 + added / payload, why, way)
 
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:

@@ -184,6 +184,11 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.share(self.at_best, self.headline)
 
     @property
+    def achieved(self) -> float | None:
+        """The median as a share of what is achievable; None if that is unknown."""
+        return None if self.expected is None else self.share(self.expected.achievable)
+
+    @property
     def at_best(self) -> float | None:
         """The figure to expect if no link is degraded; None if unknown."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
@@ -299,7 +304,9 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     average: float | None = None
 
     def with_cells(self, change: Callable[[CellResult], CellResult]) -> Result:
-        return replace(self, cells=tuple(map(change, self.cells)))
+        cells = tuple(map(change, self.cells))
+        status = worst(cell.status for cell in cells) if cells else self.status
+        return replace(self, cells=cells, status=status)
 
 
 class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):

@@ -31,18 +31,13 @@ def framed(page: Page) -> str:
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
     """Returns the page. A table replaces each chart that `drawer` cannot draw."""
-    figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
+    blocks = [one for part in page.parts for one in part.blocks]
+    figures = [one for one in blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
-    pictures = {
-        id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
-        for figure, svg in zip(figures, drawn, strict=True)
-    }
-    pictures |= {
-        id(one): Markup(svg_of(one))  # noqa: S704  # which escapes every text
-        for part in page.parts
-        for one in part.blocks
-        if isinstance(one, Picture)
-    }
+    found: list[tuple[Block, str | None]] = [*zip(figures, drawn, strict=True)]
+    found += [(one, svg_of(one)) for one in blocks if isinstance(one, Picture)]
+    # svg.py cleans charts, and svg_of escapes every text.
+    pictures = {id(one): svg and Markup(svg) for one, svg in found}  # noqa: S704
     style = _bare(_file("page.css") + style_of_pictures())
     style = style.replace("; ", ";").replace(", ", ",").replace(": ", ":")
     script = _bare(_file("page.js"))
@@ -77,9 +72,9 @@ def _environment() -> Environment:
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, finalize=_shown
     )
     environment.filters |= {
-        "kind": _kind,
+        "kind": lambda block: type(block).__name__,
         "identity": id,
-        "base64": _base64,
+        "base64": lambda content: b64encode(content).decode(),
         "size": approximate_size,
         "first_command": _first_command,
         "broken": _broken,
@@ -90,10 +85,6 @@ def _environment() -> Environment:
 def _shown(value: object) -> object:
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__
 
 
 class _Places:
@@ -119,10 +110,6 @@ def _more(shade: Shade, dense: bool) -> str:
 
 def _broken(text: str) -> Markup:
     return Markup("_<wbr>").join(printable(text).split("_"))
-
-
-def _base64(content: bytes) -> str:
-    return b64encode(content).decode()
 
 
 def _first_command(steps: tuple[Step, ...]) -> int:

@@ -30,12 +30,12 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     """Raises MissingPackage without typst, ResultsError if typst fails."""
     typst = needed("typst", EXTRA)
     blocks = [one for part in page.parts for one in part.blocks]
-    figures = [one for one in blocks if isinstance(one, ChartFigure | Picture)]
-    charts = [one for one in figures if isinstance(one, ChartFigure)]
+    charts = [one for one in blocks if isinstance(one, ChartFigure)]
     made_of = iter(drawer.draw(charts))
     drawn = [
-        alone(svg_of(one, WIDE)) if isinstance(one, Picture) else next(made_of) for one in figures
-    ]
+        alone(svg_of(one, WIDE)) if isinstance(one, Picture) else next(made_of)
+        for one in blocks if isinstance(one, ChartFigure | Picture)
+    ]  # fmt: skip
     names = [f"chart{at}.svg" if svg else None for at, svg in enumerate(drawn)]
     data = _data(page)
     shown = (one for part in data["parts"] for one in part["blocks"] if one["kind"] in _DRAWN)

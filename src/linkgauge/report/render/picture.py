@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import NamedTuple
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
@@ -129,11 +130,9 @@ class _Drawing:
                 if kept != gone:
                     group = {top: kept if of == gone else of for top, of in group.items()}
         row: list[str] = []
-        for first in dict.fromkeys(group.values()):
-            block = [top for top in group if group[top] == first]
-            separate = (
-                self._parts[first].kind != "node" and met and self._wide_of(block) > self._wide
-            )
+        for first, block in grouped((first, top) for top, first in group.items()).items():
+            is_wide = self._wide_of(block) > self._wide
+            separate = met and is_wide and self._parts[first].kind != "node"
             for some in [[top] for top in block] if separate else [block]:
                 if row and self._wide_of([*row, *some]) > self._wide:
                     yield row
@@ -214,12 +213,11 @@ class _Drawing:
     ) -> float:
         lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
-        spanned = [
-            (min(middle[j.a], middle[j.b]), max(middle[j.a], middle[j.b]), j) for j in joints
+        ends = ((min(middle[j.a], middle[j.b]), max(middle[j.a], middle[j.b]), j) for j in joints)
+        drawn = [
+            (joint, left, right, _lane(lanes, left, right))
+            for left, right, joint in sorted(ends, key=lambda each: each[1] - each[0])
         ]
-        drawn = []
-        for left, right, joint in sorted(spanned, key=lambda each: each[1] - each[0]):
-            drawn.append((joint, left, right, _lane(lanes, left, right)))
         height = LANE * len(lanes) + EDGE * bool(lanes)
         begin, way = (edge + height, -LANE) if up else (edge, LANE)
         lowest: dict[float, int] = {}
@@ -256,19 +254,16 @@ class _Drawing:
         middle = (left + right) / 2
         tone = f" {joint.tone}" if joint.word else ""
         dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x in (left, right))
-        text = (
-            f'<text class="on{tone}" x="{middle:.0f}" y="{y + 4:.0f}">{_safe(_words(joint))}</text>'
-        )
+        at = f'x="{middle:.0f}" y="{y + 4:.0f}"'
+        text = f'<text class="on{tone}" {at}>{_safe(_words(joint))}</text>'
         self._drawn(joint, f"M{left:.0f} {y:.0f}H{right:.0f}", dots + text)
         if joint.word:
             self._sign(joint.tone, left - INSET, y)
 
     def _drawn(self, joint: DrawnLink, path: str, text: str) -> None:
-        marked = " marked" if joint.word else ""
+        kind = f"{joint.tone or 'dim'}{' marked' if joint.word else ''}"
         tip = f' data-tip="{_safe(joint.says)}"' if joint.says else ""
-        self.links.append(
-            f'<g{tip}><path class="{joint.tone or "dim"}{marked}" d="{path}"/>{text}</g>'
-        )
+        self.links.append(f'<g{tip}><path class="{kind}" d="{path}"/>{text}</g>')
 
     def _sign(self, tone: str, x: float, y: float) -> None:
         self.shapes.append(

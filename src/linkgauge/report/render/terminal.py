@@ -23,6 +23,7 @@ from linkgauge.report.blocks import (
     Picture,
     Problem,
     Prose,
+    Shade,
     Table,
     Tiles,
     Tone,
@@ -40,15 +41,10 @@ LEAST_PROSE = 24
 BELOW = 4
 
 
-class Printed(NamedTuple):
-    text: str
-    style: str = ""
-
-
 class _Set(NamedTuple):
     head: Column
     name: str
-    entries: Sequence[Printed]
+    entries: Sequence[Entry]
     width: int
 
     def padded(self, text: str) -> str:
@@ -64,7 +60,7 @@ class Columns:
 
     caption: Text
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Printed]]
+    rows: Sequence[Sequence[Entry]]
     even: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -117,20 +113,25 @@ class Columns:
             for one in some:
                 if one is not prose:
                     entry = one.entries[number]
-                    figures.append(" " * GAP).append(one.padded(entry.text), entry.style)
-            said = prose.entries[number] if prose in some and prose is not None else Printed("")
-            room = width - label - len(figures) - GAP
-            text = Text(said.text, said.style)
-            if not said.text or cell_len(said.text) <= room:
-                figures.append(" " * GAP).append_text(text)
-                yield from _line(Text(name.text, name.style), figures, label)
-            elif room >= max(LEAST_PROSE, *map(cell_len, said.text.split())):
+                    figures.append(" " * GAP).append(one.padded(entry.text), STYLES[entry.tone])
+            said = _text(
+                prose.entries[number] if prose is not None and prose in some else Entry("")
+            )
+            room, own = width - label - len(figures) - GAP, _text(name)
+            if not said or said.cell_len <= room:
+                figures.append(" " * GAP).append_text(said)
+                yield from _line(own, figures, label)
+            elif room >= max(LEAST_PROSE, *map(cell_len, said.plain.split())):
                 start = label + len(figures) + GAP
-                line = Text.assemble((name.text.ljust(label), name.style), figures, " " * GAP, text)
-                yield Hanging(line, start)
+                own.pad_right(label - len(own))
+                yield Hanging(Text.assemble(own, figures, " " * GAP, said), start)
             else:
-                yield from _line(Text(name.text, name.style), figures, label)
-                yield Hanging(Text.assemble(" " * BELOW, text), BELOW)
+                yield from _line(own, figures, label)
+                yield Hanging(Text.assemble(" " * BELOW, said), BELOW)
+
+
+def _text(entry: Entry) -> Text:
+    return Text(entry.text, STYLES[entry.tone])
 
 
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
@@ -258,7 +259,7 @@ def _table(table: Table) -> Iterator[RenderableType]:
     rows = table.rows if table.few is None else table.rows[: table.few]
     branches = _branches([name.depth for name, *_ in rows])
     entries = [
-        [Printed(branch + name.text, STYLES[name.tone]), *map(_printed, others)]
+        [name._replace(text=branch + name.text), *others]
         for branch, (name, *others) in zip(branches, rows, strict=True)
     ]
     yield Columns(styled(table.caption), table.columns, entries)
@@ -277,25 +278,14 @@ def _branches(depths: Sequence[int]) -> list[str]:
     return found[::-1]
 
 
-def _printed(entry: Entry) -> Printed:
-    return Printed(entry.text, STYLES[entry.tone])
-
-
 def _heat(heat: Heat) -> Iterator[RenderableType]:
     yield _hanging(heat.title)
     signs = max((len(s.sign) for row in heat.shades for s in row if s is not None), default=0)
     heads = [Column(heat.corner), *(Column(name + " " * signs, True) for name in heat.columns)]
+    places = [[shade or Shade("·", "dim") for shade in row] for row in heat.shades]
     rows = [
-        [
-            Printed(name, "cyan"),
-            *(
-                Printed("·" + " " * signs, "dim")
-                if shade is None
-                else Printed(f"{shade.text}{shade.sign:<{signs}}", STYLES[shade.tone])
-                for shade in row
-            ),
-        ]
-        for name, row in zip(heat.rows, heat.shades, strict=True)
+        [Entry(name, tone="name"), *(Entry(f"{s.text}{s.sign:<{signs}}", tone=s.tone) for s in row)]
+        for name, row in zip(heat.rows, places, strict=True)
     ]
     yield Columns(Text(heat.caption), heads, rows, even=True)
     yield from map(_hanging, heat.lines)
@@ -375,13 +365,13 @@ def _command_lines(step: Command, room: int) -> Iterator[Text]:
         return
     if said:
         yield from _comment_lines(step.comment, room)
-    lines = [step.words[0]]
-    for number, word in enumerate(step.words[1:], 2):
-        end = 0 if number == len(step.words) else len(" \\")
-        if cell_len(lines[-1]) + 1 + cell_len(word) + end > room:
+    first, *words = step.words
+    lines = [first]
+    for number, word in enumerate(words, 1):
+        longer, end = f"{lines[-1]} {word}", " \\" if number < len(words) else ""
+        if cell_len(longer + end) > room:
             lines.append(f"  {word}")
         else:
-            lines[-1] += f" {word}"
-    *begun, last = lines
-    yield from (Text(f"{line} \\") for line in begun)
-    yield Text(last)
+            lines[-1] = longer
+    yield from (Text(f"{line} \\") for line in lines[:-1])
+    yield Text(lines[-1])

@@ -172,23 +172,22 @@ def collectives(view: ResultView) -> Iterator[Block]:
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
     yield Prose((heading(result), plain(f"{title}: {units}")))
-    lines = list(view.below())
+    average = None
     if result.average is not None:
-        figured = sum(bandwidths(cell) is not None for cell in result.cells)
-        cells = len(result.cells)
+        figured, cells = sum(map(bool, map(bandwidths, result.cells))), len(result.cells)
         of = f" of {figured} of {cells} cells" if figured < cells else ""
-        average = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
-        lines.insert(0, line("average bus bandwidth ", Span(average, "strong"), of))
-    *others, last = tables_of(result)
-    first, *rest = (*others, last._replace(lines=lines))
-    yield from (first._replace(anchor=view.anchor), *rest)
+        figure = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
+        average = line("average bus bandwidth ", Span(figure, "strong"), of)
+    tables = [*tables_of(result)]
+    tables[-1] = tables[-1]._replace(lines=view.below(average))
+    tables[0] = tables[0]._replace(anchor=view.anchor)
+    yield from tables
 
 
 def _call(work: Collective, cell: CellResult) -> str:
     groups = work.groups(len(cell.transfers))
-    ranks = f"{len(groups[0])} ranks"
-    of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
-    return f"{cell.row}, {of}"
+    several = f"{len(groups)} groups of " if len(groups) > 1 else ""
+    return f"{cell.row}, {several}{len(groups[0])} ranks"
 
 
 def _how(work: Collective) -> str:
@@ -219,8 +218,7 @@ def _table(
 
 
 def _figures(cell: CellResult | None) -> Iterator[Entry]:
-    own = None if cell is None else bandwidths(cell)
-    if own is None or cell is None:
+    if cell is None or (own := bandwidths(cell)) is None:
         yield from (Entry("") for _ in _OF_CALLS)
         return
     tone = TONES[cell.verdict] if cell.verdict in ("low", "perhaps low", "high") else ""

@@ -123,11 +123,7 @@ def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Bloc
             yield fact_table(one.facts, labels, where)
 
 
-def _facts_of_runs(several: SeveralRuns) -> Iterator[Block]:
-    return fact_tables(several.comparisons)
-
-
-FACTS = Section("facts", "What differs", 75, of_runs=_facts_of_runs)
+FACTS = Section("facts", "What differs", 75, of_runs=lambda of: fact_tables(of.comparisons))
 
 
 def _bars(several: SeveralRuns) -> Iterator[Block]:

@@ -20,6 +20,7 @@ from linkgauge.model.units import format_size
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, cut, plain
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
+from linkgauge.report.forms import cells_of
 from linkgauge.report.results import table
 from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
@@ -58,8 +59,8 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
-    cells = sum(len(result.cells) for result in one.run.results)
-    total = sum(map(_count, _cells(one.run)))
+    each = [cell for _, cell in cells_of(one.run.results)]
+    cells, total = len(each), sum(map(_count, each))
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
             whole = _files(one.run, f"all {total:,} raw samples", sample_pieces(one))
@@ -70,12 +71,12 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
         less = f"all samples, nor for more than {_DIGITS} digits of statistics"
         for samples in _FEWER:
             run = short.with_cells(partial(_thinned, most=samples))
-            held = sum(map(_count, _cells(run)))
+            held = sum(_count(cell) for _, cell in cells_of(run.results))
             if held <= MOST_SAMPLES:
                 what = f"{held:,} of {total:,} raw samples"
                 yield _files(run, what, sample_lines(run)), less
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
-    if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
+    if sum(cell.headline is not None for cell in each) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
         yield (attachment(CELLS_FILE, says, _figures(one.run)),), left_out
     yield (), f"{CELLS_FILE}, {left_out}"
@@ -102,11 +103,6 @@ def _bytes(files: Sequence[Attachment]) -> int:
     return sum(len(file.packed) for file in files)
 
 
-def _cells(run: Run) -> Iterator[CellResult]:
-    for result in run.results:
-        yield from result.cells
-
-
 def _count(cell: CellResult) -> int:
     return len(cell.samples) + sum(len(one.samples) for one in cell.series)
 
@@ -123,9 +119,7 @@ def _thinned(cell: CellResult, most: int) -> CellResult:
 
 
 def _rounded(summary: Summary | None) -> Summary | None:
-    if summary is None:
-        return None
-    return Summary(*map(_digits, astuple(summary)))
+    return summary and Summary(*map(_digits, astuple(summary)))
 
 
 def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
@@ -142,24 +136,20 @@ MOST_VALUE = 2000
 
 def _bill(one: OneRun) -> Iterator[Block]:
     yield from detailed_machine_blocks(one.run.machine)
-    facts = ((name, cut(text, MOST_VALUE)) for name, text in _facts(one.run) if text)
+    facts = ((name, cut(text, MOST_VALUE)) for name, text in _facts(one.run).items() if text)
     yield table("How it was measured", ("", ""), facts)
 
 
-def _facts(run: Run) -> Iterator[tuple[str, str | None]]:
+def _facts(run: Run) -> dict[str, str | None]:
     settings, machine = run.settings, run.machine
-    yield "linkgauge", machine.linkgauge
-    yield "commit", machine.commit
-    yield "Python", machine.python
-    yield "command", shlex.join(run.command)
-    yield "run", run.id
-    yield "label", run.label
-    yield "began", run.started
-    yield "resumed", ", ".join(run.resumed)
-    yield "ended", run.finished or "interrupted"
-    yield "sizes", ", ".join(map(format_size, settings.sizes))
-    yield "precision", f"±{settings.precision:.2%}"
-    yield "verified", "yes" if settings.verify else "no"
+    return {
+        "linkgauge": machine.linkgauge, "commit": machine.commit, "Python": machine.python,
+        "command": shlex.join(run.command), "run": run.id, "label": run.label,
+        "began": run.started, "resumed": ", ".join(run.resumed),
+        "ended": run.finished or "interrupted",
+        "sizes": ", ".join(map(format_size, settings.sizes)),
+        "precision": f"±{settings.precision:.2%}", "verified": "yes" if settings.verify else "no",
+    }  # fmt: skip
 
 
 BILL = Section("bill", "Bill of materials", 90, of_run=_bill)

@@ -12,7 +12,6 @@ from linkgauge.report.forms import (
     MOST_COLUMNS,
     Form,
     Large,
-    SharedTable,
     form_of,
     has_figures,
     is_large,
@@ -43,24 +42,20 @@ _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
-    for number, each in enumerate(together(run.results, large)):
-        yield from blocks_of(each, run, large, f"b{number}")
+    for number, (form, results) in enumerate(together(run.results, large)):
+        yield from blocks_of(ResultView(form, results, run, large, f"b{number}"))
 
 
-def blocks_of(
-    shown: SharedTable, run: Run, large: Large = "whole", anchor: str = ""
-) -> Iterator[Block]:
-    view = ResultView(anchor, shown, run, large)
-    yield from loaded(f"{__package__}.{_FORMS[shown.form]}")(view)
+def blocks_of(view: ResultView) -> Iterator[Block]:
+    yield from loaded(f"{__package__}.{_FORMS[view.form]}")(view)
 
 
 def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
-    for number, each in enumerate(together(judged.run.results, large_of(judged))):
-        yield from ((f"b{number}", result) for result in each.results)
+    for number, (_, results) in enumerate(together(judged.run.results, large_of(judged))):
+        yield from ((f"b{number}", result) for result in results)
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns which large matrices become a line: nearly equal (`uniform`) or all (`reduced`)."""
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
     if sum(len(one.cells) for one in large) <= most:
@@ -71,21 +66,18 @@ def large_of(judged: OneRun) -> Large:
 
 
 class ResultView(NamedTuple):
-    anchor: str
-    shown: SharedTable
+    form: Form
+    results: Sequence[Result]
     run: Run
-    large: Large
-
-    @property
-    def results(self) -> Sequence[Result]:
-        return self.shown.results
+    large: Large = "whole"
+    anchor: str = ""
 
     @property
     def first(self) -> Result:
-        return self.shown.results[0]
+        return self.results[0]
 
     def below(self, *more: Line | None) -> tuple[Line, ...]:
-        is_named = self.shown.form in ("rows", "transfers")
+        is_named = self.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:
             rest = f"and {len(lines) - MOST_LINES} more remarks"

@@ -83,10 +83,9 @@ def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
         yield "why", plain(finding.why)
     if finding.cells:
         yield "cells", plain(first_of(finding.cells, ", "))
-    for text in finding.lines[:NAMED]:
+    more = len(finding.lines) - NAMED
+    for text in (*finding.lines[:NAMED], *([f"{more} more lines"] if more > 0 else ())):
         yield "log", plain(text)
-    if len(finding.lines) > NAMED:
-        yield "log", plain(f"{len(finding.lines) - NAMED} more lines")
 
 
 def steps_of(finding: Finding) -> tuple[Step, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from msgspec.structs import asdict
+
 from linkgauge.judge.compare.fleet import LEAST, SCHEMA, Distance, Fleet, FleetColumn, Kind, Node
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.report.blocks import (
@@ -44,13 +46,12 @@ def fleet_blocks(fleets: Sequence[Fleet]) -> Iterator[Block]:
 def _head(fleet: Fleet) -> Line:
     nodes, odd = len(fleet.nodes), fleet.odd
     others = nodes - odd - fleet.equivalent
-    said = [Span(f", {odd} odd" if odd else ", none odd", "bad" if odd else "good")]
+    said = Span(f", {odd} odd" if odd else ", none odd", "bad" if odd else "good")
     if nodes < LEAST:
-        said = [Span(f", too few to say which is odd (from {LEAST} on)", "dim")]
-    if others:
-        said.append(Span(f", {others} with findings of their own", "warn"))
+        said = Span(f", too few to say which is odd (from {LEAST} on)", "dim")
+    own = Span(f", {others} with findings of their own" if others else "", "warn")
     count = f": {count_of(nodes, 'node')}, {fleet.equivalent} alike"
-    return line(Span(label(fleet.name), "strong"), count, *said, mark(fleet.simulated))
+    return line(Span(label(fleet.name), "strong"), count, said, own, mark(fleet.simulated))
 
 
 def _table(fleet: Fleet) -> Table:
@@ -121,14 +122,10 @@ def fleet_json(fleets: Sequence[Fleet]) -> str:
 
 def _document(fleet: Fleet) -> dict[str, object]:
     counts = {"alike": fleet.equivalent, "odd": fleet.odd}
-    nodes = [{"is_odd": node.is_odd, "is_alike": node.is_equivalent, **_fields(node)}
+    nodes = [{"is_odd": node.is_odd, "is_alike": node.is_equivalent, **asdict(node)}
              for node in fleet.nodes]  # fmt: skip
     return {"name": fleet.name, "simulated": fleet.simulated, **counts,
             "columns": fleet.columns, "nodes": nodes}  # fmt: skip
-
-
-def _fields(node: Node) -> dict[str, object]:
-    return {name: getattr(node, name) for name in node.__struct_fields__}
 
 
 _DISTANCE = ("kind", "statistic", "part", "ratio", "times", "p")
@@ -138,14 +135,8 @@ _OF_NODE = ("name", "host", "label", "started", "verdict", "exit_code", "missing
 def fleet_csv(fleets: Sequence[Fleet]) -> str:
     """Returns a line for each node and column, in base units."""
     of_column = ("kind", "benchmark", "size", "unit", "better", "usual")
-    heads = (
-        "fleet",
-        *_OF_NODE,
-        "odd",
-        *(f"farthest_{name}" for name in _DISTANCE),
-        "cause",
-        *of_column,
-    )
+    farthest = (f"farthest_{name}" for name in _DISTANCE)
+    heads = ("fleet", *_OF_NODE, "odd", *farthest, "cause", *of_column)
     rows = (
         (
             fleet.name, *attrgetter(*_OF_NODE)(node), int(node.is_odd),

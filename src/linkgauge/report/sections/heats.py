@@ -17,6 +17,7 @@ from linkgauge.report.forms import (
     Large,
     cells_of,
     columns_of,
+    form_of,
     has_figures,
     is_many,
     legend,
@@ -49,7 +50,7 @@ Shaded = tuple[str, list[Shade | None]]
 
 
 def columns(view: ResultView) -> Iterator[Block]:
-    columns = _some(columns_of(view.first), view.large)
+    columns, left = _some(view.first, view.large)
     found = [
         (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
         for result in view.results
@@ -57,7 +58,6 @@ def columns(view: ResultView) -> Iterator[Block]:
     ]
     meaning = meaning_of(view.first.title)
     title = common(view.results, unit_of(view.first.unit).shown)
-    left = _left_out(columns, columns_of(view.first))
     yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
 
 
@@ -67,11 +67,10 @@ def matrix(view: ResultView) -> Iterator[Block]:
     if view.large == "uniform" and is_many(result):
         yield from blocks_of_many(view)
         return
-    columns = columns_of(result)
-    columns = _some(columns, view.large) if result.sweep else columns
+    columns, left = _some(result, view.large if result.sweep else "whole")
     if set(columns) == set(rows_of(result)):
         columns = in_order(columns)
-    found, left = list(_lines(result, columns)), _left_out(columns, columns_of(result))
+    found = list(_lines(result, columns))
     if result.sweep and len(found) > MOST_COLUMNS and view.large == "summary":
         left = plain(f"{len(EXTREMES)} lines for {len(found)} rows: {WHOLE}", "dim")
         known = (one for one in result.cells if one.headline is not None)
@@ -112,16 +111,12 @@ def _ends(result: Result) -> Ends | None:
     return (min(figures), max(figures)) if figures else None
 
 
-def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
-    if len(columns) <= MOST_COLUMNS or large != "summary":
-        return columns
-    return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
-
-
-def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
-    if len(columns) == len(whole):
-        return None
-    return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
+def _some(result: Result, large: Large) -> tuple[tuple[str, ...], Line | None]:
+    whole = columns_of(result)
+    if len(whole) <= MOST_COLUMNS or large != "summary":
+        return whole, None
+    some = tuple(whole[(n + 1) * len(whole) // SOME - 1] for n in range(SOME))
+    return some, plain(f"{SOME} of {len(whole)} columns: {WHOLE}", "dim")
 
 
 def sizes(view: ResultView) -> Iterator[Block]:
@@ -160,15 +155,15 @@ def detailed_blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
             yield from _of_result(result, run)
         if utilization:
             yield from _used(result)
-    for each in together(run.results, "whole"):
-        if each.form == "sizes":
-            yield from blocks_of(each, run)
+    for form, results in together(run.results, "whole"):
+        if form == "sizes":
+            yield from blocks_of(ResultView(form, results, run))
 
 
 def _of_result(result: Result, run: Run) -> Iterator[Block]:
-    (alone,) = together([result], "whole")
-    if alone.form in ("transfers", "collectives"):
-        yield from blocks_of(alone, run)
+    form = form_of(result, "whole")
+    if form in ("transfers", "collectives"):
+        yield from blocks_of(ResultView(form, [result], run))
         return
     caption = title_line(result)
     cells = {cell.place: cell for cell in result.cells}

@@ -74,10 +74,8 @@ def _most_telling(
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
-        ordered = sorted(first, key=lambda cell: cell.headline or 0.0)
-        if ordered:
-            tail = max(ordered, key=_tail)
-            few = (ordered[0], ordered[len(ordered) // 2], ordered[-1], tail)
+        if ordered := sorted(first, key=lambda cell: cell.headline or 0.0):
+            few = (ordered[0], ordered[len(ordered) // 2], ordered[-1], max(ordered, key=_tail))
             telling.append((result, list(dict.fromkeys(few))))
     return telling
 
@@ -93,12 +91,11 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
         name = label(f"{cell.row}, {cell.column}" if len(result.cells) > 1 else result.benchmark)
         rows += _curve(sorted(cell.samples), unit.scale, name, unit.shown)
     size = f" {format_size(result.size)}" if result.size > 1 else ""
-    named = [row for row in rows if "says" in row]
     heads = (Column("path"), Column("share", True), Column(unit.shown, True))
     lines = [
         (Entry(str(row["series"])), Entry(f"{row['y']:.1%}"), Entry(f"{row['x']:.4g}"))
-        for row in named
-    ]
+        for row in rows if "says" in row
+    ]  # fmt: skip
     return ChartFigure(
         title_of(f"{result.benchmark}{size}: how single ones are distributed"),
         title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),

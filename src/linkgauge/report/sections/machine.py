@@ -252,9 +252,8 @@ def host_facts(machine: Machine) -> Table:
 
 
 def counts(host: HostDetails) -> Iterator[str]:
-    for count, what in ((host.sockets, "socket"), (host.cores, "core")):
-        if count is not None:
-            yield count_of(count, what)
+    known = {"socket": host.sockets, "core": host.cores}
+    yield from (count_of(count, what) for what, count in known.items() if count is not None)
 
 
 def surroundings(host: HostDetails) -> Iterator[str]:
@@ -291,22 +290,19 @@ _NAMED = 4
 
 def gaps(inventory: Inventory) -> dict[str, str]:
     """Returns what is unknown, by reason: `link.speed of sim:0-3`."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for owner, unknown in _unknown(inventory):
-        for gap in unknown:
-            fields = found.setdefault(gap.why, {}).setdefault(owner, [])
-            fields += [field for field in gap.fields if field not in fields]
-    return {why: "; ".join(_lacking(by_owner)) for why, by_owner in found.items()}
+    found = grouped(
+        (gap.why, (owner, field))
+        for owner, unknown in _unknown(inventory)
+        for gap in unknown
+        for field in gap.fields or ("",)
+    )
+    return {why: "; ".join(_lacking(lacking)) for why, lacking in found.items()}
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
     """Returns a line for each reason that only root could remove."""
-    found = gaps(inventory) if inventory else {}
-    return [
-        ": ".join(filter(None, (text, why)))
-        for why, text in found.items()
-        if why.endswith(NEEDS_ROOT)
-    ]
+    found = (gaps(inventory) if inventory else {}).items()
+    return [": ".join(filter(None, (text, why))) for why, text in found if why.endswith(NEEDS_ROOT)]
 
 
 def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
@@ -318,8 +314,9 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
     ]
 
 
-def _lacking(by_owner: dict[str, list[str]]) -> Iterator[str]:
-    equivalent = grouped((", ".join(fields), owner) for owner, fields in by_owner.items())
+def _lacking(fields: Iterable[tuple[str, str]]) -> Iterator[str]:
+    by_owner = ((owner, dict.fromkeys(own)) for owner, own in grouped(fields).items())
+    equivalent = grouped((", ".join(filter(None, own)), owner) for owner, own in by_owner)
     for what, owners in equivalent.items():
         shown = spans(filter(None, owners)).split(", ")
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED + 1 else ""

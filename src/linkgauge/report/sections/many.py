@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from statistics import median, quantiles
 
 from linkgauge.model.cell_id import place_of
@@ -42,6 +42,8 @@ from linkgauge.report.words.sentences import first_of
 
 from .figures import EQUIVALENT, WHOLE, ResultView
 
+Known = Sequence[tuple[float, CellResult]]
+"""Cells, each with its figure or its share."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """The shares of the median at which the classes of figures end."""
@@ -49,40 +51,34 @@ _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 
 def blocks_of_many(view: ResultView) -> Iterator[Block]:
     result = view.first
-    measured = [cell for cell in result.cells if cell.headline is not None]
-    usual = median(cell.headline or 0.0 for cell in measured)
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    usual = median(cell.headline or 0.0 for cell in cells)
+    measured = [((cell.headline or 0.0) / usual, cell) for cell in cells]
+    low = sorted((each for each in measured if each[0] < _BOUNDS[-2]), key=itemgetter(0))
     yield Prose((heading(result), *view.below()))
-    yield _distribution(result, measured, usual)._replace(anchor=view.anchor)
-    if any(_is_low(cell, usual) for cell in measured):
-        yield _ends(result, measured, usual)
-        yield _pairs(result, measured, usual)
+    yield _distribution(result, measured)._replace(anchor=view.anchor)
+    if low:
+        yield _ends(measured)
+        yield _pairs(result, low)
 
 
-def _share(cell: CellResult, usual: float) -> float:
-    return (cell.headline or 0.0) / usual
-
-
-def _is_low(cell: CellResult, usual: float) -> bool:
-    return _share(cell, usual) < _BOUNDS[-2]
-
-
-def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
+def _distribution(result: Result, measured: Known) -> Table:
     between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
     classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
     heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
     heads += [Column(one, True) for one in ("least", "median", "most")]
-    by_column = grouped((cell.column, cell) for cell in measured)
-    rows = [_row(name, by_column[name], usual, result.unit) for name in in_order(by_column)]
+    by_column = grouped((each[1].column, each) for each in measured)
+    rows = [_row(name, by_column[name], result.unit) for name in in_order(by_column)]
     if len(rows) > 1:
-        rows.append(_row("all", measured, usual, result.unit))
+        rows.append(_row("all", measured, result.unit))
     unit = unit_of(result.unit)
     about = f"Shares of the median of all; {unit.quantity} in {unit.shown}"
     caption = plain(f"{label(result.title, 200)}. {about}")
     return without_empty(Table(caption, heads, rows))
 
 
-def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tuple[Entry, ...]:
-    counts = Counter(sum(_share(cell, usual) >= bound for bound in _BOUNDS) for cell in cells)
+def _row(name: str, own: Known, unit: str) -> tuple[Entry, ...]:
+    counts = Counter(sum(share >= bound for bound in _BOUNDS) for share, _ in own)
     tones: tuple[Tone, ...] = ("bad", "bad", "warn", "", "")
     shown = [
         Entry(f"{counts[at]:,}" if counts[at] else "", counts[at], tones[at])
@@ -90,47 +86,46 @@ def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tup
     ]
     return (
         Entry(label(name), tone="strong"),
-        Entry(f"{len(cells):,}", len(cells)),
+        Entry(f"{len(own):,}", len(own)),
         *shown,
-        *ends([cell.headline or 0.0 for cell in cells], unit),
+        *ends([cell.headline or 0.0 for _, cell in own], unit),
     )
 
 
-def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
+def _ends(measured: Known) -> Table:
     found = grouped(
-        (f"{end}, {cell.column}", cell) for cell in measured for end in cell.row.split("->")
-    )
-    low = {end: sum(_is_low(cell, usual) for cell in own) for end, own in found.items()}
-    worst = sorted(found, key=lambda end: (-low[end] / len(found[end]), -low[end]))
-    there = sum(map(bool, low.values()))
+        (f"{end}, {cell.column}", share)
+        for share, cell in measured
+        for end in cell.row.split("->")
+    )  # fmt: skip
+    low = {end: sum(one < _BOUNDS[-2] for one in shares) for end, shares in found.items()}
+    worst = sorted(filter(low.get, found), key=lambda at: (-low[at] / len(found[at]), -low[at]))
     rows = [
         (
             Entry(label(end), tone="strong"),
             Entry(f"{len(found[end])}", len(found[end])),
             Entry(f"{low[end]}", low[end], "warn"),
-            share(min(_share(cell, usual) for cell in found[end])),
-            share(median(_share(cell, usual) for cell in found[end])),
+            share(min(found[end])),
+            share(median(found[end])),
         )
         for end in worst[:WORST]
-        if low[end]
     ]
     heads = (
         Column("end"), Column("cells", True), Column("low", True), Column("least", True),
         Column("median", True),
     )  # fmt: skip
-    return Table(plain(_caption("Ends of cells that are low", len(rows), there)), heads, rows)
+    return Table(plain(_caption("Ends of cells that are low", len(rows), len(worst))), heads, rows)
 
 
-def _pairs(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    low = sorted((c for c in measured if _is_low(c, usual)), key=lambda c: c.headline or 0.0)
+def _pairs(result: Result, low: Known) -> Table:
     rows = [
         (
             Entry(label(f"{cell.row}, {cell.column}"), tone="strong"),
             figure(cell.headline, result.unit),
-            share(_share(cell, usual)),
+            share(of_usual),
             verdict([result], [cell]),
         )
-        for cell in low[:WORST]
+        for of_usual, cell in low[:WORST]
     ]
     heads = (
         Column("cell"), Column(unit_of(result.unit).shown, True), Column("of the median", True),
@@ -153,8 +148,6 @@ _LEAST = 4
 _FENCE = 1.5
 """Tukey's fence, in distances between the quartiles."""
 _CLEARLY = 0.05
-
-Known = Sequence[tuple[float, CellResult]]
 
 
 def summary(view: ResultView) -> Iterator[Block]:

@@ -9,6 +9,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
 from linkgauge.report.forms import cells_of
 from linkgauge.report.words.run_notes import note_lines
+from linkgauge.report.words.sentences import first_of
 
 from . import OneRun, Section
 
@@ -44,7 +45,9 @@ def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
     for status in statuses:
         own = grouped(reasons.get(status, ()))
         for reason, names in list(own.items())[:MOST_REASONS]:
-            yield _line(status, f"{reason}: {_few(list(dict.fromkeys(names)))}")
+            named = list(dict.fromkeys(names))
+            few = first_of(named, ", ", MOST_NAMED if len(named) <= MOST_NAMED else 1)
+            yield _line(status, f"{reason}: {few}")
         if (left := len(own) - MOST_REASONS) > 0:
             yield _line(status, f"for {left} more reasons, which run.json has")
 
@@ -57,10 +60,6 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
     for cell in result.cells:
         if cell.status != "pass":
             yield cell.status, cell.reason or result.reason or "for no reason given"
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 
 def _line(status: Status, text: str) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from statistics import median
 
@@ -11,6 +12,7 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, NotJudged, Run
 from linkgauge.model.hardware.machine import UNNAMED
+from linkgauge.model.names import range_of
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import TONES, Block, Prose, Tile, Tone, line
 from linkgauge.report.forms import UNIFORM, cells_of
@@ -88,10 +90,9 @@ def _is_within(cell: CellResult) -> bool:
 def _figures(cells: Sequence[CellResult]) -> str:
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
-    ends = (min(figures), max(figures))
-    shown = ends if ends[1] - ends[0] > UNIFORM * middle else (middle,)
-    unit = BANDWIDTH
-    return f"{' to '.join(brief(one, unit.symbol) for one in shown)} {unit.shown}"
+    is_uniform = max(figures) - min(figures) <= UNIFORM * middle
+    shown = range_of(partial(brief, unit=BANDWIDTH.symbol), [middle] if is_uniform else figures)
+    return f"{shown} {BANDWIDTH.shown}"
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:
@@ -131,7 +132,7 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
 
 def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
     slow = {name for one in outcome.findings if one.check == "slow" for name in one.cells}
-    own = set(map(id, cells)) if slow else set[int]()
+    own = set(map(id, cells)) if slow else ()
     named = (spoken(result, cell) for result, cell in cells_of(run.results) if id(cell) in own)
     return not slow.isdisjoint(named)
 
@@ -139,7 +140,7 @@ def _is_slow(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> bool:
 def _others(run: Run, outcome: Outcome) -> str:
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
-    loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]
+    loads = [cell.load for _, cell in cells_of(run.results) if cell.load is not None]
     seconds = sum(load.seconds for load in loads) * run.machine.host.cpus
     share = sum(load.others for load in loads) / seconds if seconds else 0.0
     return f"; other programs took {share:.0%} of the CPUs"
@@ -164,16 +165,11 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
         yield from _judged(run)
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
-    counts: list[tuple[int, str, Tone]] = [
-        *((statuses[status], status, "bad") for status in (*BROKEN, _WRONG)),
-        (skipped, "skipped", "dim"),
-        *(
-            (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
-            for severity, tone in SEVERITIES.items()
-            if (count := severities[severity])
-        ),
-    ]
-    yield from _counted(counts)
+    yield from _counted((statuses[status], status, "bad") for status in (*BROKEN, _WRONG))
+    yield from _counted([(skipped, "skipped", "dim")])
+    for severity, tone in SEVERITIES.items():
+        several = "" if severities[severity] == 1 else "s"
+        yield from _counted([(severities[severity], f"{severity} finding{several}", tone)])
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:
@@ -190,10 +186,13 @@ def _judged(run: Run) -> Iterator[Tile]:
     known = judged_of(run)
     well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-    degraded = verdicts["degraded"], "degraded by links below their best", TONES["degraded"]
-    peers = "as fast as their peers"
-    pairs = known.cpus, f"pairs of CPUs {peers}", TONES["ok"]
-    yield from _counted([degraded, pairs, (known.others, f"others {peers}", TONES["ok"])])
+    yield from _counted(
+        [
+            (verdicts["degraded"], "degraded by links below their best", TONES["degraded"]),
+            (known.cpus, "pairs of CPUs as fast as their peers", TONES["ok"]),
+            (known.others, "others as fast as their peers", TONES["ok"]),
+        ]
+    )
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
     why = f"not judged ({_why_not(passed)})" if verdicts["not judged"] else ""
     yield from _counted([

@@ -79,18 +79,17 @@ class PciOutline:
     ) -> Iterator[Sequence[str | Entry]]:
         for function in functions:
             below = self._below.get(function.address, ())
-            if len(below) == 1 and not ports:
-                yield from self._rows(below, depth, ports)
-                continue
-            _, subject = self._subjects.get(function.address, (None, None))
-            at = function.address if ports else self._tree.slot(function.address)
-            yield (
-                Entry(function.address, depth=depth),
-                "" if below else self._name(function, subject),
-                link_entry(self._known[at].link),
-                (subject and subject.model) or function.name or f"Device {_ids(function)}",
-            )
-            yield from self._rows(below, depth + 1, ports)
+            is_shown = ports or len(below) != 1
+            if is_shown:
+                _, subject = self._subjects.get(function.address, (None, None))
+                at = function.address if ports else self._tree.slot(function.address)
+                yield (
+                    Entry(function.address, depth=depth),
+                    "" if below else self._name(function, subject),
+                    link_entry(self._known[at].link),
+                    (subject and subject.model) or function.name or f"Device {_ids(function)}",
+                )
+            yield from self._rows(below, depth + is_shown, ports)
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
         own = [subject.label] if subject and subject.label != function.address else []
@@ -112,11 +111,9 @@ def shown_link(speed: float | None, width: float | None) -> str:
     """Returns `Gen 5 x16`, or an empty text if neither speed nor width is known."""
     if speed is None and width is None:
         return ""
-    known = "Gen ?" if speed is None else f"{speed:g} GT/s"
-    number = None if speed is None else generation(speed)
-    return (
-        f"{known if number is None else f'Gen {number}'} x{'?' if width is None else f'{width:g}'}"
-    )
+    number = generation(speed or 0.0)
+    known = f"{speed:g} GT/s" if speed is not None and number is None else f"Gen {number or '?'}"
+    return f"{known} x{'?' if width is None else f'{width:g}'}"
 
 
 def _rate(speed: float | None, width: int | None) -> str:
@@ -219,9 +216,8 @@ class _Pairs:
 
     def _legend(self, order: Sequence[str]) -> Iterator[str]:
         links = [text for text in order if text not in _CLASSES]
-        for short, kind in self._kinds.items():
-            if any(text.startswith(short) for text in links):
-                yield f"{short}#: # active {kind} links"
+        used = (short for short in self._kinds if any(text.startswith(short) for text in links))
+        yield from (f"{short}#: # active {self._kinds[short]} links" for short in used)
         if any(text.endswith(UNKNOWN) for text in links):
             yield "#?: links whose other end is unknown"
         yield from (f"{text}: {_CLASSES[text]}" for text in order if text in _CLASSES)
@@ -272,11 +268,9 @@ def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
     near = grouped((nearest(evidence.machine, one.pci or ""), one.label) for one in found)
     rows = []
     for (how, adapters), names in near.items():
-        if how is not None:
-            listed = ",".join(adapters)
-            chosen = f"UCX_NET_DEVICES={','.join(f'{one}:1' for one in adapters)}"
-            setting = f"{chosen} NCCL_IB_HCA=={listed}"
-            rows.append((spans(names), f"{spans(adapters)} ({how})", Entry(setting, tone="strong")))
+        chosen = f"UCX_NET_DEVICES={','.join(f'{one}:1' for one in adapters)}"
+        setting = Entry(f"{chosen} NCCL_IB_HCA=={','.join(adapters)}", tone="strong")
+        rows += [(spans(names), f"{spans(adapters)} ({how})", setting)] if how is not None else []
     if rows:
         lines = [line(Span(_ALL, "dim"))]
         yield table("Adapters", ("", "nearest", "to use them"), rows)._replace(lines=lines)
@@ -322,8 +316,7 @@ def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
     function = machine.functions.get(one.pci or "")
     node = None if function is None else function.numa_node
     nodes = {node.index: node for node in machine.host.nodes}
-    if node is None and len(nodes) == 1:
-        node = next(iter(nodes))
+    node = next(iter(nodes)) if node is None and len(nodes) == 1 else node
     if node is None:
         return None, "NUMA node unknown"
     cpus = f"--cpunodebind={node} " if node not in nodes or nodes[node].cpus else ""
@@ -351,8 +344,6 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
         if one.memory not in known.label.split("/"):
             label = f"{known.label}/{one.memory}"
             found[one.pci or one.memory] = msgspec.structs.replace(known, label=label)
-    for function in machine.known.pci:
-        if is_accelerator(function):
-            place = function.address
-            found.setdefault(place, Subject(label=place, model=function.name, pci=place))
+    for at, name in ((one.address, one.name) for one in machine.known.pci if is_accelerator(one)):
+        found.setdefault(at, Subject(label=at, model=name, pci=at))
     return tuple(found.values())

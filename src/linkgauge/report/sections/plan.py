@@ -46,10 +46,8 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for planned in plan:
-        name = f"{planned.benchmark}{where(planned)}"
-        rows.append((Entry(name, tone="strong"), ""))
-        if planned.reason is not None:
-            rows.append(("", _cell("", planned.reason)))
+        rows.append((Entry(f"{planned.benchmark}{where(planned)}", tone="strong"), ""))
+        rows += [("", _cell("", planned.reason))] if planned.reason is not None else []
         rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in planned.cells]
     mark = SIMULATED if any(planned.simulated for planned in plan) else ""
     caption = line(Span("What a run would measure ", "strong"), mark)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.names import range_of
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 from linkgauge.report.blocks import (
@@ -26,7 +28,6 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.forms import (
     UNIFORM,
-    SharedTable,
     cells_of,
     form_of,
     has_figures,
@@ -42,9 +43,9 @@ from linkgauge.report.results import (
     ends,
     families_of,
     label,
+    least_share,
     mark,
     names_of,
-    share,
     size_ends,
     size_without_cells,
     sizes_of,
@@ -52,10 +53,10 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
-from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.words.comparison import compared, may_be_cached
 from linkgauge.report.words.expectations import is_judged, word_of
 from linkgauge.report.words.remarks import complaint_lines, round_lines
+from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import BROKEN
 
 from . import OneRun, Section, figures
@@ -95,20 +96,17 @@ def blocks(run: Run) -> Iterator[Block]:
         yield Prose([(), *map(plain, filter(None, (said, may_be_cached(run))))])
 
 
-def has_few(run: Run) -> bool:
-    return len({one.benchmark for one in run.results if has_figures(one)}) <= FEW
+def has_few(run: Run, few: int = FEW) -> bool:
+    return len({one.benchmark for one in run.results if has_figures(one)}) <= few
 
 
 def _whole(run: Run) -> list[Block] | None:
-    if has_few(run):
-        return list(figures.blocks(run))
-    if len({one.benchmark for one in run.results if has_figures(one)}) > MOST_LINES:
+    if not has_few(run, MOST_LINES):
         return None  # each takes a line
-    found, height = [], 0
+    found, few = list[Block](), has_few(run)
     for block in figures.blocks(run):
         found.append(block)
-        height += _height(block)
-        if height > MOST_LINES:
+        if not few and sum(map(_height, found)) > MOST_LINES:
             return None
     return found
 
@@ -164,30 +162,25 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
     known = [_known(*each) for each in zip(family.words, family.results, strict=True)]
     size = max(size_without_cells(one) or 0 for one in family.results)
     cells = [cell for _, cell in cells_of(family.results)]
-    shares = [one for cell in cells if (one := cell.reached) is not None]
     return (
         Entry(label(family.name)),
         *map(Entry, _figures(family, known)),
         Entry(_unit(family)),
         Entry(format_size(size) if size not in (usual, 0) else ""),
-        share(min(shares, default=None)),
+        least_share(cell.reached for cell in cells),
         _verdict(family.results, cells),
         Entry(_where(family, known), tone="dim"),
     )
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    found = []
-    for cell in result.cells:
-        own = bandwidths(cell)
-        figure = cell.headline if own is None else own.bus
-        if figure is not None:
-            found.append(_ScreenFigure(figure, word, result, cell))
+    known = ((cell, bandwidths(cell)) for cell in result.cells)
+    figures = ((cell, cell.headline if own is None else own.bus) for cell, own in known)
+    found = (_ScreenFigure(each, word, result, cell) for cell, each in figures if each is not None)
     return sorted(found, key=lambda one: one.figure)
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns two engines' medians and extremes; for figures that depend on settings, a range."""
     alone = ("",) * 5
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), *alone)
@@ -195,8 +188,7 @@ def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequen
     figures = [[one.figure for one in own] for own in known]
     if family.is_range:
         every = [one for own in figures for one in own]
-        ends = dict.fromkeys(brief(end(every), unit) for end in (min, max))
-        return ("–".join(ends), *alone)
+        return (range_of(partial(brief, unit=unit), every, "–"), *alone)
     shown = (median, min, max) if any(len(own) > 1 for own in figures) else (median,)
     each = [*figures, []][:2]
     found = [brief(of(own), unit) if own else "" for of in shown for own in each]
@@ -213,9 +205,9 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     if word is None:
         return Entry("")
     if word.kind != "part":
-        return verdict_of(results, cells)
+        return verdict(results, cells)
     passed = [cell for cell in cells if cell.status == "pass"]
-    if signs := "".join(sorted({sign for cell in cells if (sign := peers_sign(cell))})):
+    if signs := "".join(sorted(set(map(peers_sign, cells)))):
         return Entry(signs, tone="warn")
     return Entry(f"{sum(map(is_judged, passed))}/{len(passed)} ok", tone="good")
 
@@ -228,7 +220,7 @@ def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
         if sign_of(one.cell) and one.cell.verdict != "degraded"
     ]
     if odd:
-        return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"
+        return first_of(odd, most=1)
     if family.is_range and any(len(own) > 1 for own in known):
         every = sorted((one for own in known for one in own), key=lambda one: one.figure)
         return " to ".join(dict.fromkeys((every[0].name, every[-1].name)))
@@ -248,7 +240,7 @@ def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
         least = min(share for share, _ in odd)
         result = next(result for share, result in odd if share <= _MUCH_THE_SAME * least)
         form = form_of(result, "summary")
-        yield from figures.blocks_of(SharedTable(form, (result,)), run)
+        yield from figures.blocks_of(figures.ResultView(form, [result], run))
 
 
 _PAGE_HEADS = (
@@ -263,27 +255,25 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     names = names_of([result for _, result in found])
     rows = [_page_row(*each, name) for each, name in zip(found, names, strict=True)]
     if rows:
-        said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
-        note = degraded_note(cell for result in one.run.results for cell in result.cells)
-        caption = ". ".join([*said, note] if note else said)
+        said = "Of expected: the worst cell that is judged. Click a name for all cells"
+        note = degraded_note(cell for _, cell in cells_of(one.run.results))
+        caption = ". ".join(filter(None, (said, note)))
         yield without_empty(Table(plain(caption), _PAGE_HEADS, rows, sortable=True))
 
 
 def _page_row(anchor: str, result: Result, name: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
     figures = [cell.headline or 0.0 for cell in cells]
-    shares = [cell.reached for cell in cells]
-    used = [utilised(cell) for cell in cells]
     return (
         Entry(label(name), link=anchor),
         verdict([result], cells),
-        share(min((one for one in shares if one is not None), default=None)),
+        least_share(cell.reached for cell in cells),
         Entry(label(result.backend)),
         Entry(size_ends(result), max(sizes_of(result), default=None)),
         Entry(f"{len(cells):,}", len(cells)),
         *ends(figures, result.unit),
         Entry(unit_of(result.unit).shown),
-        share(min((one for one in used if one is not None), default=None)),
+        least_share(map(utilised, cells)),
     )
 
 

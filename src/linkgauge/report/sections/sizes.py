@@ -10,13 +10,7 @@ from linkgauge.model.curves import Level
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.stats.hockney import LEAST
-from linkgauge.model.units import (
-    BANDWIDTH,
-    COLLECTIVE,
-    Unit,
-    format_size,
-    unit_of,
-)
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
@@ -51,10 +45,10 @@ def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
         if not any(cell.does.follows_pointers for cell in one.cells)
     )
     for (name, _), results in by_name.items():
-        if len({size for result in results for size in sizes_of(result)}) < LEAST:
-            continue
-        unit, curves = unit_of(results[0].unit), curves_of(results)
+        sizes = {size for result in results for size in sizes_of(result)}
+        curves = curves_of(results if len(sizes) >= LEAST else ())
         if len(_sizes(curves)) >= LEAST:
+            unit = unit_of(results[0].unit)
             yield name, BANDWIDTH if unit == COLLECTIVE else unit, curves
 
 
@@ -117,8 +111,7 @@ ENOUGH = 0.95
 
 def _by_concurrency(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
-        curves = _curves(result)
-        if curves:
+        if curves := _curves(result):
             unit = unit_of(result.unit)
             across = "threads" if "threads" in result.title else "at the same time"
             title = f"{result.benchmark}: {unit.quantity} by how many work at the same time"

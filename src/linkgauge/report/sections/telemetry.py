@@ -9,6 +9,7 @@ from itertools import accumulate
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Reading
+from linkgauge.model.names import range_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
 from linkgauge.report.curves import over_time
 from linkgauge.report.forms import cells_of
@@ -143,8 +144,7 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
     clocks = [*_known(readings, lambda one: one.clock_min)]
     clocks += _known(readings, lambda one: one.clock_max)
     if clocks:
-        ends = dict.fromkeys(f"{end / _MHZ:.0f}" for end in (min(clocks), max(clocks)))
-        yield f"{' to '.join(ends)} MHz"
+        yield f"{range_of('{:.0f}'.format, [clock / _MHZ for clock in clocks])} MHz"
     if power := _known(readings, lambda one: one.power_max):
         yield f"at most {max(power):.0f} W"
     if heat := _known(readings, lambda one: one.temperature_max):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -13,7 +14,7 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, topology_of
-from linkgauge.model.names import spans
+from linkgauge.model.names import range_of, spans
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import (
     Block,
@@ -28,8 +29,7 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import SIMULATED, mark, named, table
-from linkgauge.report.results import verdict as verdict_of
+from linkgauge.report.results import SIMULATED, mark, named, table, verdict
 from linkgauge.report.words.groups import SEVERITIES
 
 from . import OneRun, Section
@@ -115,17 +115,15 @@ class _MachinePicture:
     def picture(self) -> Picture:
         name, run = named(self._run.machine), self._run
         bad = [f"{_name(part)} ({found.check})" for part, found in self._blames.items()]
-        counts = (
-            f"{count_of(len(self._topology.places), 'part')}, {count_of(len(self._links), 'link')}"
-        )
+        parts, links = len(self._topology.places), len(self._links)
+        counts = f"{count_of(parts, 'part')}, {count_of(links, 'link')}"
         says = f"{name}: {counts}{'; ' if bad else ''}{', '.join(bad)}"
         head = line(SIMULATED if run.simulated else "", f"{name}: {_HOW}")
-        without = sum(not (one.one_way or one.both) for one in self._links.values())
         lines = [plain(_BEST, "dim")]
-        if without:
-            links = count_of(without, "link")
-            lines.append(plain(f"Without a figure: {links}, by which no cell is limited.", "dim"))
-        rows = self._tree() if len(self._links) <= MOST_ROWS else self._summary()
+        if without := sum(not (one.one_way or one.both) for one in self._links.values()):
+            none = f"Without a figure: {count_of(without, 'link')}, by which no cell is limited."
+            lines.append(plain(none, "dim"))
+        rows = self._tree() if links <= MOST_ROWS else self._summary()
         tree = table("Links", _HEADS, rows)
         title = f"What each link carries{mark(run.simulated).text}"
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
@@ -200,10 +198,9 @@ class _MachinePicture:
         equivalent = grouped((key(*each), each[0]) for each in self._links.items())
         for joints in sorted(equivalent.values(), key=lambda some: not self._links[some[0]].word):
             many = f"{len(joints)} links: " if len(joints) > 1 else ""
-            ends = (
-                _several(dict.fromkeys(e)) for e in zip(*((j.a, j.b) for j in joints), strict=True)
-            )
-            yield Entry(many + " – ".join(ends)), *_all([self._links[j] for j in joints]).entries
+            both = ([j.a for j in joints], [j.b for j in joints])
+            ends = " – ".join(_several(dict.fromkeys(names)) for names in both)
+            yield Entry(many + ends), *_all([self._links[j] for j in joints]).entries
 
 
 def _name(part: Joint | TopologyPlace) -> str:
@@ -218,23 +215,20 @@ def _several(names: Mapping[str, None]) -> str:
 def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
     best = {"one way": figures.one_way, "both ways": figures.both}
     found = {how: each for how, each in best.items() if each is not None}
-    verdict, word = "", ""
-    tone: Tone = "dim"
+    of, word = Entry("", tone="dim"), ""
     for each in [*found.values()][:1]:
-        verdict, _, tone, *_ = verdict_of([each.result], [each.cell])
-        word = verdict if tone in ("bad", "warn") else ""
+        of = verdict([each.result], [each.cell])
+        word = of.text if of.tone in ("bad", "warn") else ""
     if blame is not None:
-        verdict, tone, word = _said(blame), SEVERITIES[blame.severity], blame.check
+        of, word = Entry(_said(blame), tone=SEVERITIES[blame.severity]), blame.check
     what = _what(joint)
     shown = (
         f"{_range([each.figure])} GB/s {how}: {spoken(each.result, each.cell)}"
         for how, each in found.items()
     )
-    says = "; ".join(filter(None, (_name(joint), what.text, *shown, verdict)))
-    figure = {how: (each.figure,) for how, each in found.items()}
-    return _Link(
-        what, figure.get("one way", ()), figure.get("both ways", ()), verdict, tone, word, says
-    )
+    says = "; ".join(filter(None, (_name(joint), what.text, *shown, of.text)))
+    one_way, both = ((each.figure,) if each else () for each in best.values())
+    return _Link(what, one_way, both, of.text, of.tone, word, says)
 
 
 def _all(some: Sequence[_Link]) -> _Link:
@@ -249,8 +243,7 @@ def _said(blame: Finding) -> str:
 
 
 def _range(figures: Sequence[float]) -> str:
-    ends = [brief(each, BANDWIDTH.symbol) for each in sorted(figures)]
-    return "–".join(dict.fromkeys(ends[:1] + ends[-1:]))
+    return range_of(partial(brief, unit=BANDWIDTH.symbol), figures, "–")
 
 
 def _what(joint: Joint) -> Entry:
@@ -267,8 +260,6 @@ def _what(joint: Joint) -> Entry:
     return Entry(f"{of} {bundles[0].kind}", tone="warn" if count < every else "")
 
 
-def _of_page(one: OneRun) -> Iterator[Block]:
-    yield from picture_blocks(one.run, one.outcome.findings)
-
-
-SECTION = Section("machine", "The machine", 12, of_run=_of_page)
+SECTION = Section(
+    "machine", "The machine", 12, lambda one: picture_blocks(one.run, one.outcome.findings)
+)

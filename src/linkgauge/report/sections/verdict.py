@@ -32,12 +32,7 @@ from linkgauge.report.words.groups import groups_of, headline, of_waivers
 from linkgauge.report.words.remedies import Command, RemedyText, Step
 from linkgauge.report.words.run_notes import Missed, missed_precision, more_precise, unreached
 from linkgauge.report.words.sentences import first_of, program
-from linkgauge.report.words.worst import (
-    WorstOfRun,
-    lowest_cells,
-    worst_finding,
-    worst_of,
-)
+from linkgauge.report.words.worst import WorstOfRun, lowest_cells, worst_finding, worst_of
 
 from .opening import tally
 
@@ -66,7 +61,7 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
         yield _well(run, outcome)._replace(last=last)
     elif last:
         yield Problem("", "", "", (), last=last, first=True)
-    yield from _next_line(run, wrong, closing)
+    yield from _line_of(_next(run, wrong, closing))
     yield Tiles(tuple(tally(run, outcome)))
 
 
@@ -89,14 +84,13 @@ def ending(
         yield found._replace(said=_why(wrong), steps=_one_step(found.steps, closing))
     elif outcome.verdict or outcome.unjudged:
         yield _well(run, outcome)
-    yield from _next_line(run, wrong, closing)
+    yield from _line_of(_next(run, wrong, closing))
 
 
 def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    if wrong.cause is not None:
-        return [("why", wrong.cause)]
     why = "" if wrong.group is None else wrong.group.first.why
-    return [("why", plain(why))] if why else []
+    found = wrong.cause or (plain(why) if why else None)
+    return [("why", found)] if found else []
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
@@ -112,8 +106,8 @@ def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 
 
-def _next_line(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Iterator[Block]:
-    if (command := _next(run, wrong, closing)) is not None:
+def _line_of(command: Command | None) -> Iterator[Block]:
+    if command is not None:
         yield Problem("", "", "", (), steps=(command,), do="next", first=True)
 
 
@@ -140,8 +134,7 @@ def of_machine(
         what = "what is known of the setup" if machine.known.assumed else "the setup"
         ok = line(Span("ok", "good"), f": {what} shows no fault")
         yield Problem("", "", "", ok, first=True)
-    if then is not None:
-        yield Problem("", "", "", (), steps=(then,), do="next", first=True)
+    yield from _line_of(then)
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
@@ -152,25 +145,19 @@ def _where(machine: Machine, run: Run | None = None) -> str:
 def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Problem:
     from .findings import problem_of, steps_of
 
-    said: list[tuple[str, Line]] = []
+    said = _explained(wrong) if wrong.cause is None else [("cause", wrong.cause)]
     taken: tuple[Step, ...] = ()
-    if wrong.cause is not None:
-        said.append(("cause", wrong.cause))
-    if (group := wrong.group) is not None:
-        if wrong.cause is None:
-            said += _explained(wrong)
-        if group.first.why:
-            said.append(("why", plain(group.first.why)))
-        taken = tuple(_first_steps(steps_of(group.first)))
+    if wrong.group is not None:
+        first = wrong.group.first
+        said += [("why", plain(first.why))] if first.why else []
+        taken = tuple(_first_steps(steps_of(first)))
     one = problem_of(wrong.equivalent) if wrong.equivalent else Problem("", "bad", "", wrong.what)
     return one._replace(said=said, steps=taken, do=do, first=True, last=last)
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    if wrong.group is None:
-        return []
     grave = [
-        equivalent for equivalent in wrong.group.explained
+        equivalent for equivalent in (wrong.group.explained if wrong.group else ())
         if equivalent[0].severity == "fail" or equivalent[0].check == "slow"
     ]  # fmt: skip
     return [("symptom", headline(equivalent)) for equivalent in grave[:1]]
@@ -178,13 +165,10 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
     """Yields the first prose and command; all commands up to the next prose if one acts."""
-    if not any(isinstance(step, Command) for step in found):
-        yield from found[:1]
-        return
     prose = list(takewhile(lambda step: not isinstance(step, Command), found))
-    yield from prose
     commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
-    first = commands[0]
+    yield from prose if commands else prose[:1]
+    first = commands[0] if commands else None
     alone = isinstance(first, Command) and first.only_looks and not first.sets
     yield from commands[:1] if alone else commands
 
@@ -223,12 +207,11 @@ def _waived(outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    undetectable = list(map(str, outcome.undetectable))
-    undetectable += [f"any loss of {one}" for one in outcome.parts("not-separate")]
-    undetectable += [
-        f"stalls in {few.subject} (--samples 8)"
-        for few in outcome.found
-        if (few.check, few.severity) == ("scatter", "unknown")
+    few = [one for one in outcome.found if (one.check, one.severity) == ("scatter", "unknown")]
+    undetectable = [
+        *map(str, outcome.undetectable),
+        *(f"any loss of {one}" for one in outcome.parts("not-separate")),
+        *(f"stalls in {one.subject} (--samples 8)" for one in few),
     ]
     if undetectable:
         yield "misses", plain("; ".join(undetectable))

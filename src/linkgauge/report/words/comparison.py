@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.hardware.gaps import NEEDS_ROOT
+from linkgauge.model.names import range_of
 from linkgauge.model.notes import NearCache
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import LATENCY, STREAM, Unit, count_of, unit_of
@@ -32,7 +34,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 def compared(run: Run) -> str:
     """Returns the comparison, or an empty text unless the run measured a real host's own memory."""
-    here = _figures(run)
+    here = {kind: figure for kind, figure in _found(run) if figure is not None}
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
     host = run.machine.known.host
@@ -78,16 +80,12 @@ def may_be_cached(run: Run) -> str:
 
 def _said(kind: Kind, found: tuple[Published, ...], here: float | None) -> str:
     words, unit = _WORDS[kind]
-    ends = min(one.low for one in found), max(one.high for one in found)
-    shown = " to ".join(dict.fromkeys(brief(end, unit.symbol) for end in ends))
+    ends = [end for one in found for end in (one.low, one.high)]
+    shown = range_of(partial(brief, unit=unit.symbol), ends)
     where = f" {found[0].where}" if found[0].where else ""
     cpus = " by its CPUs" if kind == "read" else ""
     measured = "" if here is None else f", here {brief(here, unit.symbol)}{cpus}"
     return f"{words}{where} {shown} {unit.shown}{measured}"
-
-
-def _figures(run: Run) -> dict[Kind, float]:
-    return {kind: figure for kind, figure in _found(run) if figure is not None}
 
 
 def _found(run: Run) -> Iterator[tuple[Kind, float | None]]:

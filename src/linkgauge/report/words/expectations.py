@@ -161,17 +161,17 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
         found += " before it was interrupted"
-    pairs = [f"{known.cpus:,} pairs of CPUs"] if known.cpus else []
-    pairs += [f"{known.others:,}{' others' if pairs else ''}"] if known.others else []
     left = known.measured - known.judged
     waived = sum(cell.verdict == "waived" for cell in passed)
-    calculated = known.judged - known.cpus - known.others - waived
-    parts = [
-        *([f"{waived:,} waived"] if waived else []),
-        *([f"{calculated:,} as calculated"] if calculated else []),
-        *([f"{' and '.join(pairs)} compared only with each other"] if pairs else []),
-        *([f"{left:,} not judged"] if left else []),
-    ]
-    if left or pairs:
+    cpus, others = known.cpus, known.others
+    both = f"pairs of CPUs{f' and {others:,} others' if others else ''}" if cpus else ""
+    counts = {
+        "waived": waived,
+        "as calculated": known.judged - cpus - others - waived,
+        f"{both} compared only with each other".lstrip(): cpus or others,
+        "not judged": left,
+    }
+    if left or cpus or others:
+        parts = (f"{count:,} {what}" for what, count in counts.items() if count)
         found += f"; of {known.measured:,} figures, {', '.join(parts)}"
     return found

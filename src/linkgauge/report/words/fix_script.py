@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 
-from .groups import equivalent_findings
+from .groups import equivalent_findings, subjects_of
 from .remedies import Command, RemedyText, Step, WrittenFile, steps
-from .sentences import first_of
 
 _HEAD = """\
 #!/bin/sh
@@ -30,11 +29,8 @@ def fix_script(findings: Sequence[Finding], of: str) -> str:
     """Writes each remedy once. Findings, files and commands with placeholders become comments."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
-    for equivalent in equivalent_findings(findings):
-        first = equivalent[0]
-        if not first.remedy:
-            continue
-        subjects = first_of([finding.subject for finding in equivalent], ", ")
+    remedied = (one for one in equivalent_findings(findings) if one[0].remedy)
+    for first, subjects in ((one[0], subjects_of(one)) for one in remedied):
         lines.append(_comment(f"{first.severity} {first.check}  {subjects}: {first.found}"))
         if first.why:
             lines.append(_comment(f"why: {first.why}"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from linkgauge.model.counters import Counters
 from linkgauge.model.documents.result import CellResult, Result, Verdict
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.memory import POLICY_KINDS, Memory
+from linkgauge.model.names import range_of
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import Matrix, brief, concurrent_matrices, matrices, shown
+from linkgauge.report.matrix import brief, concurrent_matrices, matrices, shown
 from linkgauge.report.sections import of_rooms
 
 from .expectations import beside_lines, in_result, reasons_lines
@@ -104,15 +106,11 @@ def _range_lines(result: Result) -> Iterator[Line]:
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
-            ends = _ends(matrix, lambda figure: brief(figure, result.unit))
+            ends = range_of(partial(brief, unit=result.unit), matrix.figures.values())
             yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
     for matrix in concurrent_matrices(result):
-        yield plain(f"{matrix.name}: {_ends(matrix, '{:.2f}'.format)}", "dim")
-
-
-def _ends(matrix: Matrix, shown: Callable[[float], str]) -> str:
-    figures = matrix.figures.values()
-    return " to ".join(dict.fromkeys(map(shown, (min(figures), max(figures)))))
+        ends = range_of("{:.2f}".format, matrix.figures.values())
+        yield plain(f"{matrix.name}: {ends}", "dim")
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
@@ -218,10 +216,9 @@ def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
         base = kinds.get("base", {})
         for kind in HUGE:
             huge = kinds.get(kind, {})
-            shares = {size: _gain(base[size], huge[size]) for size in base if size in huge}
-            if shares:
-                some = {size: shares[size] for size in _some([*shares])}
-                yield _line(f"TLB ({row} {kind})", "; ".join(_words(some)))
+            sizes = _some([size for size in base if size in huge])
+            if shares := {size: _gain(base[size], huge[size]) for size in sizes}:
+                yield _line(f"TLB ({row} {kind})", "; ".join(_words(shares)))
 
 
 def _words(shares: Mapping[str, float | None]) -> Iterator[str]:

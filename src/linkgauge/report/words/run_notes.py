@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
 from .comparison import in_words
-from .sentences import NAMED, QUIET, near_cache, sentence
+from .sentences import NAMED, QUIET, first_of, near_cache, sentence
 
 MOST_NOTES = 4
 MORE = "linkgauge show -v"
@@ -74,14 +74,14 @@ def folded_notes(run: Run) -> Iterator[Line]:
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
-    noted: defaultdict[Note, list[Note]] = defaultdict(list)
-    cells: Counter[Note] = Counter()
-    for _, cell in cells_of(run.results):
-        own = [(_subject(note), note) for note in cell.notes if not isinstance(note, Imprecise)]
-        for subject, note in own:
-            noted[subject].append(note)
-        cells.update({subject for subject, _ in own})
-    yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in noted.items())
+    noted = grouped(
+        (_subject(note), (number, note))
+        for number, (_, cell) in enumerate(cells_of(run.results))
+        for note in cell.notes
+        if not isinstance(note, Imprecise)
+    )
+    for own in noted.values():
+        yield Noted(_sentence_of_all([note for _, note in own]), len({at for at, _ in own}))
 
 
 def _shared(run: Run) -> Iterator[Noted]:
@@ -145,21 +145,17 @@ class Missed(NamedTuple):
 
 def missed_precision(run: Run) -> Missed | None:
     asked = run.settings.precision
-    found: list[tuple[float, str]] = []
-    unknown = 0
     name = naming(run)
-    for result in run.results:
-        for cell in result.cells:
-            error = shortfall(cell, run.settings)
-            if error == inf:
-                unknown += 1
-            elif error is not None:
-                found.append((error, f"{name(result, cell)} ±{error:.1%}"))
-    if not found and not unknown:
+    missed = [
+        (error, "" if error == inf else f"{name(result, cell)} ±{error:.1%}")
+        for result, cell in cells_of(run.results)
+        if (error := shortfall(cell, run.settings)) is not None
+    ]
+    if not missed:
         return None
-    found.sort(reverse=True)
+    named = tuple(text for _, text in sorted(missed, reverse=True) if text)
     advice = QUIET if run.finished is not None else _how_to_go_on(run)
-    return Missed(asked, tuple(text for _, text in found), unknown, advice)
+    return Missed(asked, named, len(missed) - len(named), advice)
 
 
 def _how_to_go_on(run: Run) -> str:
@@ -171,9 +167,8 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
     """Advises a time budget, unless programs keep the machine busy or a budget was too short."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
-    used = ""
-    if run.budget:
-        used = f"; the time budget of {format_duration(run.budget.aim)} was used"
+    aim = format_duration(run.budget.aim) if run.budget else ""
+    used = f"; the time budget of {aim} was used" if aim else ""
     cells = [cell for _, cell in cells_of(run.results)]
     if any(cell.kind == "budget" for cell in cells):
         return used
@@ -198,12 +193,9 @@ def unreached(run: Run) -> str | None:
     aim = format_duration(run.budget.most)
     give = budget_needed(run)
     advice = f": give --budget {give}" if give else f": name those to measure ({_LIST})"
-    if not any(
-        cell.repetitions for _, cell in cells_of(run.results)
-    ):  # the first took all of the time
-        advice = ": give a longer --budget or a smaller --size"
-    more = f" and {len(names) - FEW_NAMED} more" if len(names) > FEW_NAMED else ""
-    return f"{cells} of {', '.join(names[:FEW_NAMED])}{more} in {aim}{advice}"
+    first_took_all = not any(cell.repetitions for _, cell in cells_of(run.results))
+    advice = ": give a longer --budget or a smaller --size" if first_took_all else advice
+    return f"{cells} of {first_of(names, ', ', FEW_NAMED)} in {aim}{advice}"
 
 
 _LIST = "linkgauge run BENCHMARK..."
@@ -233,7 +225,7 @@ def budget_needed(run: Run) -> str | None:
     """Returns a budget (`3m`) for all cells or, if all are measured, for the precision, or None."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
-    cells = [(result, cell) for result in run.results for cell in result.cells]
+    cells = [*cells_of(run.results)]
     repetitions = sum(len(cell.repetitions) for _, cell in cells)
     usual = sum(len(cell.repetitions) * _usual(result) for result, cell in cells)
     used = _used(run, [cell for _, cell in cells])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from linkgauge.model.names import range_of
 from linkgauge.model.notes import (
     Concurrent,
     Imprecise,
@@ -22,9 +23,9 @@ QUIET = "quiet the machine"
 NAMED = 6
 
 
-def first_of(names: Sequence[str], separator: str = " ") -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return separator.join(names[:NAMED]) + more
+def first_of(names: Sequence[str], separator: str = " ", most: int = NAMED) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def sentence(note: Note) -> str:
@@ -48,7 +49,7 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
+    ends = range_of(format_size, sizes)
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
     return (

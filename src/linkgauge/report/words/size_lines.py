@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.model.curves import SizeLine, SizePiece
+from linkgauge.model.names import range_of
 from linkgauge.model.stats.hockney import OFF
 from linkgauge.model.units import BANDWIDTH, approximate_size, format_size
 from linkgauge.report.blocks import Line, Span, line
@@ -47,8 +48,7 @@ def _paths(count: int) -> str:
 
 
 def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], str]) -> str:
-    ends = sorted(value or 0.0 for value in values)
-    return f"{name} {' to '.join(dict.fromkeys((shown(ends[0]), shown(ends[-1]))))}"
+    return f"{name} {range_of(shown, [value or 0.0 for value in values])}"
 
 
 def _lacks(line: SizeLine) -> str:
@@ -87,8 +87,7 @@ def _piece(piece: SizePiece) -> str:
     """`14.1 µs at 8 B to 512 KiB`, `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
     terms = [_time(piece.latency)] if piece.latency else []
     terms += [f"bytes ÷ {_rate(piece.bandwidth)}"] if piece.bandwidth else []
-    sizes = " to ".join(dict.fromkeys(map(format_size, (piece.least, piece.most))))
-    return f"{' + '.join(terms)} at {sizes}"
+    return f"{' + '.join(terms)} at {range_of(format_size, (piece.least, piece.most))}"
 
 
 def _within(error: float) -> str:

@@ -44,11 +44,8 @@ def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
     groups = groups_of(outcome.findings)
     low = _worst_cell(run, known=bool(groups)) if outcome.code or outcome.low else None
     if not failed(outcome.findings) and low is not None:
-        return (
-            WorstOfRun(low, groups[0], headline(groups[0].equivalent))
-            if groups
-            else WorstOfRun(low)
-        )
+        of = (groups[0], headline(groups[0].equivalent)) if groups else ()
+        return WorstOfRun(low, *of)
     perhaps = None if groups else _worst_low(run, "perhaps low")
     return worst_finding(groups) if perhaps is None else WorstOfRun(perhaps)
 
@@ -66,12 +63,9 @@ def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
         for group in groups
         for equivalent in (group.equivalent, *group.explained)
     ]
-    worst = [
-        (equivalent, group) for equivalent, group in said if equivalent[0].severity == "fail"
-    ] or said
-    if not worst:
+    if not said:
         return None
-    equivalent, group = worst[0]
+    equivalent, group = next((one for one in said if one[0][0].severity == "fail"), said[0])
     cause = None if equivalent is group.equivalent else headline(group.equivalent)
     return WorstOfRun(headline(equivalent), group, cause, equivalent)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from linkgauge.cli.tool import Quiet
-from linkgauge.judge.limits import Objection, hold
+from linkgauge.judge.limits import Objection, objected
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.units import count_of
@@ -28,7 +29,7 @@ class ProgressPrinter(Quiet):
         self._done = 0
 
     def completed(self, result: Result) -> None:
-        for cell in hold(result, self._objection).cells:
+        for cell in map(partial(objected, self._objection), result.cells):
             self._done += 1
             if self._verbose:
                 print(bar(self._done, self._tests), file=sys.stderr, flush=True)
