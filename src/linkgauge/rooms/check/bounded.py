@@ -119,10 +119,6 @@ class Task(msgspec.Struct, frozen=True):
         return by_name(RunRequest, self)
 
 
-def task_of(request: RunRequest, deadline: float) -> Task:
-    return by_name(Task, request, deadline=deadline)
-
-
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
     """A step of a check: `what` names a cell, or a step such as `opening the devices`."""
 

@@ -37,8 +37,6 @@ _DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} 
 _HOST: dict[Access | None, str] = {"read": "{s} -> null by {H}", "write": "null -> {s} by {H}"}
 _DEVICE_ARROW: dict[Access | None, str] = {"read": " -> {}", "write": " <- {}", None: ""}
 _HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> ", None: ""}
-_DEVICE_NAME: dict[Access | None, str] = {"read": "_to_{}", "write": "_from_{}", None: ""}
-_HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_", None: ""}
 
 
 class Combination(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ class Combination(msgspec.Struct, frozen=True):
 
     def name(self, device: str = "device") -> str:
         """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
-        return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
+        return self.title(device).replace(" -> ", "_to_").replace(" <- ", "_from_")
 
     def title(self, device: str = "device") -> str:
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
