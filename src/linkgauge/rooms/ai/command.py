@@ -212,20 +212,18 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    import os
-
     from msgspec.structs import replace
 
-    from .workloads.ranks import joined
+    from linkgauge.machine.processes.launch import OF_TORCH, launched
 
-    launched = joined(os.environ)
-    if launched is None:
+    launch = launched(launchers=OF_TORCH)
+    if launch.size == 1:
         return choice, True
     if any(name != "ai_training_step" for name in names):
         raise InputError("torchrun and mpiexec are for training: linkgauge ai training_step")
-    if launched.rank:
+    if launch.rank:
         from .workloads.training import follow_launched
 
-        follow_launched(launched)
+        follow_launched(launch)
         return choice, False
-    return replace(choice, ranks=launched.size), True
+    return replace(choice, ranks=launch.size), True
