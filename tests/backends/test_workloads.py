@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from linkgauge.backends.protocol import run
-from linkgauge.machine.processes.launch import OF_TORCH, launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import Workload
@@ -50,7 +50,7 @@ def test_each_cell_has_a_trace_of_its_own():
 
 
 def place(environment):
-    launch = launched(environment, launchers=OF_TORCH)
+    launch = launched(environment, by_torch=True)
     return launch.rank, launch.size, launch.local_rank
 
 

@@ -58,7 +58,7 @@ _BY_MPI = (
               "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",), mpi="openmpi"),
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 )  # fmt: skip
-OF_TORCH = (_Launcher("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), *_BY_MPI)
+_OF_TORCH = (_Launcher("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), *_BY_MPI)
 """torchrun, and launchers that can take its place."""
 _LAUNCHERS = (
     _Launcher("LINKGAUGE_RANK", "LINKGAUGE_RANKS", "LINKGAUGE_RANK",
@@ -80,9 +80,10 @@ def launched(
     environment: Mapping[str, str] = os.environ,
     root: Root = ROOT,
     parent: int | None = None,
-    launchers: Sequence[_Launcher] = _LAUNCHERS,
+    by_torch: bool = False,
 ) -> Launch:
     """Returns this process's place in a launch. Raises InputError if a variable is wrong."""
+    launchers = _OF_TORCH if by_torch else _LAUNCHERS
     known = [one for one in launchers if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)

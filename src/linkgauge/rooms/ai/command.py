@@ -210,9 +210,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
     from msgspec.structs import replace
 
-    from linkgauge.machine.processes.launch import OF_TORCH, launched
+    from linkgauge.machine.processes.launch import launched
 
-    launch = launched(launchers=OF_TORCH)
+    launch = launched(by_torch=True)
     if launch.size == 1:
         return choice, True
     if any(name != "ai_training_step" for name in names):

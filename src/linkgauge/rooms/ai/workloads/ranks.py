@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.machine.processes.launch import OF_TORCH, launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.machine.processes.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.operations.workload import Workload
@@ -109,7 +109,7 @@ class Ranks:
 
 def gather(site: Site, size: int) -> Ranks:
     """Starts other ranks. Raises Unsupported if devices or a launcher's ranks do not fit `size`."""
-    launch = launched(launchers=OF_TORCH)
+    launch = launched(by_torch=True)
     if launch.size > 1:
         if launch.size != size:
             raise Unsupported(f"{size} ranks: the launcher started {launch.size}")
