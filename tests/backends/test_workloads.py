@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 
 from linkgauge.backends.protocol import run
-from linkgauge.model.errors import Unsupported
+from linkgauge.machine.processes.launch import launched
+from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import Workload
 from linkgauge.rooms.ai.workloads.group import kind_of, name_of, shares_of
-from linkgauge.rooms.ai.workloads.ranks import joined
 
 CPU = parse_memory("torch:cpu:0")
 
@@ -49,12 +49,19 @@ def test_each_cell_has_a_trace_of_its_own():
     assert len(names) == 4
 
 
+def place(environment):
+    launch = launched(environment, by_torch=True)
+    return launch.rank, launch.size, launch.local_rank
+
+
 def test_ranks_are_those_that_torchrun_or_mpiexec_says():
-    assert joined({}) is None
-    assert joined({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) is None
-    assert joined({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}) == (3, 4, 1)
-    assert joined({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}) == (1, 2, 1)
-    assert joined({"RANK": "x", "WORLD_SIZE": "2"}) is None
+    assert place({}) == (0, 1, 0)
+    assert place({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) == (0, 1, 0)
+    assert place({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}) == (3, 4, 1)
+    assert place({"RANK": "3", "WORLD_SIZE": "4"}) == (3, 4, 3)
+    assert place({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}) == (1, 2, 1)
+    with pytest.raises(InputError, match="RANK is 'x'"):
+        place({"RANK": "x", "WORLD_SIZE": "2"})
 
 
 @pytest.fixture(scope="module")

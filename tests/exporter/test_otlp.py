@@ -142,7 +142,7 @@ def test_a_collector_takes_every_metric_of_the_page():
     assert path == "/v1/metrics"
     ((own,),) = (one.scope_metrics for one in request.resource_metrics)
     points = sum(len(one.gauge.data_points or one.sum.data_points) for one in own.metrics)
-    samples = [one for part in parts for family in part.all() for one in family.samples]
+    samples = [one for part in parts for family in part.collect() for one in family.samples]
     up = sum(one.name == "linkgauge_gpu_up" for one in samples)
     assert points == len(samples) + up  # a state each
 

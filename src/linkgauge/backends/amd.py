@@ -10,6 +10,7 @@ import msgspec
 
 from linkgauge.machine.amd_gpus import describe, is_amd, sense, with_gaps
 from linkgauge.machine.tree import ROOT, Root
+from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
@@ -35,13 +36,7 @@ class AmdTelemetry:
         return tuple(self._describe(device, peers) for device in self._devices.values())
 
     def _describe(self, device: Device, peers: Mapping[str, str]) -> Accelerator:
-        known = Accelerator(
-            memory=device.memory,
-            model=device.model,
-            pci=device.pci,
-            uuid=device.uuid,
-            driver=device.driver or None,
-        )
+        known = by_name(Accelerator, device, driver=device.driver or None)
         found = describe(self._root, known, peers)
         return with_gaps(found if self._library is None else self._library.add_to(found))
 

@@ -180,18 +180,9 @@ _USER_MODE = 2
 
 
 def counters_of(counts: _native.Counts) -> Counters:
-    return Counters(
-        seconds=counts.seconds,
-        page_faults=counts.page_faults,
-        context_switches=counts.context_switches,
-        involuntary=counts.involuntary,
-        migrations=counts.migrations,
-        cycles=counts.cycles,
-        instructions=counts.instructions,
-        cache_misses=counts.cache_misses,
-        tlb_misses=counts.tlb_misses,
-        refused=_refused_here(counts.refused) if counts.refused else None,
-    )
+    known = (name for name in Counters.__struct_fields__ if hasattr(counts, name))
+    refused = _refused_here(counts.refused) if counts.refused else None
+    return Counters(**{name: getattr(counts, name) for name in known} | {"refused": refused})
 
 
 @cache

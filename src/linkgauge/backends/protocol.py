@@ -228,11 +228,13 @@ class Gated:
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
     """The numbers of loops and batches that are waiting."""
-    _opened = False
+    _opened = _closed = False
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        if self._armed or min(loops, batches) < 1:
-            raise BackendError("arm", "armed already" if self._armed else "no loops to run")
+        if self._closed or self._armed or min(loops, batches) < 1:
+            state = "closed" if self._closed else "armed already"
+            known = self._closed or self._armed
+            raise BackendError("arm", f"the group is {state}" if known else "no loops to run")
         self._armed = loops, batches
 
     def open(self) -> None:
@@ -248,7 +250,7 @@ class Gated:
         return armed
 
     def close(self) -> None:
-        self._armed, self._opened = None, False
+        self._armed, self._opened, self._closed = None, False, True
 
 
 @runtime_checkable

@@ -46,10 +46,6 @@ class Context(msgspec.Struct, frozen=True):
         return self.session.machine
 
     @property
-    def settings(self) -> Settings:
-        return self.session.request.settings
-
-    @property
     def backend(self) -> str:
         return self.fabric.backend
 

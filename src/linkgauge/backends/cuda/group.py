@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
-from linkgauge.backends.protocol import MOST_BATCHES, SamplingPolicy, Timing
+from linkgauge.backends.protocol import MOST_BATCHES, Gated, SamplingPolicy, Timing, run
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
@@ -106,7 +106,7 @@ BATCHES = 32
 _MILLISECONDS = 1e-3
 
 
-class CudaGroup:
+class CudaGroup(Gated):
     """Transfers that start together. Only one group may be armed, since groups share streams."""
 
     def __init__(
@@ -135,13 +135,10 @@ class CudaGroup:
         except BaseException:
             self._made.close()
             raise
-        self._loops = self._batches = 0
         self._rest: list[list[Step]] = []
         """Batches that are enqueued after the gate has opened."""
         self._batch = 0
         """The next batch to enqueue."""
-        self._armed = False
-        self._closed = False
         self._kind = tuple((work.device.index, work.kind, work.entries) for work in works)
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
@@ -150,11 +147,9 @@ class CudaGroup:
 
     def arm(self, loops: int, batches: int = 1) -> None:
         """Enqueues up to `most_loops` loops behind the closed gate. The rest follow later."""
-        if self._closed:
-            raise BackendError("arm", "the group is closed")
+        super().arm(loops, batches)
         self._gate.shut()
-        self._armed = True
-        self._loops, self._batches, self._batch = loops, batches, 0
+        self._batch = 0
         behind, *self._rest = queued_parts(loops, batches, self.most_loops)
         try:
             for track in self._tracks:
@@ -173,35 +168,29 @@ class CudaGroup:
             self._record_ends()
 
     def open(self) -> None:
-        if not self._armed:
-            raise BackendError("open", "the group is not armed")
+        super().open()
         self._gate.open()
         while self._rest:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
         """Returns times by events. Raises BackendError if a device fails or the gate stays shut."""
-        if not self._armed:
-            raise BackendError("wait", "the group is not armed")
+        self._opened = bool(self._armed)  # the gate may have opened by itself
+        loops, batches = self.pass_gate()
         self._first.device.call("cuEventSynchronize", self._total)
-        self._armed = False
+        seconds = None
         if self._gate.gave_up and not self._may_block:
             self._hold_less()
-            return self._again()
-        seconds = self._settled([self._elapsed(track.start, track.end) for track in self._tracks])
+        else:
+            seconds = self._settled(loops * batches)
         if seconds is None:
-            return self._again()
+            return run(self, loops, batches)
         return Timing(
             seconds=seconds,
             span=self._elapsed(self._first.start, self._total),
             checksums=tuple(track.work.checksum() for track in self._tracks),
             progress=tuple(track.progress(self._elapsed) for track in self._tracks),
         )
-
-    def _again(self) -> Timing:
-        self.arm(self._loops, self._batches)
-        self.open()
-        return self.wait()
 
     def _hold_less(self) -> None:
         """Halves the loops behind later gates, because an enqueuing call waited for the device."""
@@ -210,12 +199,11 @@ class CudaGroup:
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
-    def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
+    def _settled(self, loops: int) -> tuple[float, ...] | None:
         """Returns each transfer's seconds, or None if an interfering copy ended too early."""
+        seconds = [self._elapsed(track.start, track.end) for track in self._tracks]
         settled = [
-            own
-            if track.work.settle is None
-            else track.work.settle(self._loops * self._batches, own, seconds[0])
+            own if track.work.settle is None else track.work.settle(loops, own, seconds[0])
             for track, own in zip(self._tracks, seconds, strict=True)
         ]
         whole = tuple(own for own in settled if own is not None)
@@ -224,9 +212,9 @@ class CudaGroup:
     def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
         if self._armed:
             self._abandon()
+        super().close()
         for track in self._tracks:
             track.close()
         self._made.close()
@@ -273,7 +261,7 @@ class CudaGroup:
 
     def _abandon(self) -> None:
         self._gate.open()
-        self._armed = False
+        self._armed, self._opened = None, False
         self._rest.clear()
         for track in self._tracks:
             with suppress(BackendError):

@@ -137,12 +137,9 @@ class EnqueuingGroup(Gated):
         self._may_block = may_block or device.calls_wait
         self._gate = StartGate([device], DEADLINE_SECONDS if self._may_block else GATE_SECONDS)
         self._seconds = 0.0
-        self._closed = False
 
     def arm(self, loops: int, batches: int = 1) -> None:
         """Raises Unsupported if the calls do not fit behind the gate (start signal)."""
-        if self._closed:
-            raise BackendError("arm", "the group is closed")
         if loops * batches > self.most_loops:
             many, most = loops * batches, self.most_loops
             raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")
@@ -173,7 +170,6 @@ class EnqueuingGroup(Gated):
         if self._closed:
             return
         super().close()
-        self._closed = True
         self._gate.open()
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)

@@ -210,6 +210,7 @@ class OpenCLGroup(Gated):
 
     def close(self) -> None:
         """Opens a closed gate first, because waiting commands cannot be cancelled."""
+        super().close()
         self._let_go()
         self.lanes = []
 
@@ -218,7 +219,7 @@ class OpenCLGroup(Gated):
         self._let_go()
 
     def _let_go(self) -> None:
-        super().close()
+        self._armed, self._opened = None, False
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)

@@ -53,12 +53,17 @@ class _Launcher(NamedTuple):
 # Sources: Open MPI's mpirun(1), MPICH's src/pm/hydra, srun(1), Intel MPI's and MVAPICH's use Hydra.
 # The first is linkgauge's own, for whatever starts processes without MPI.
 # An inner launcher comes first: mpiexec may itself be a step of Slurm's.
-_LAUNCHERS = (
-    _Launcher("LINKGAUGE_RANK", "LINKGAUGE_RANKS", "LINKGAUGE_RANK",
-              first="LINKGAUGE_FIRST", token="LINKGAUGE_TOKEN"),  # noqa: S106
+_BY_MPI = (
     _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
               "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",), mpi="openmpi"),
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+)  # fmt: skip
+_OF_TORCH = (_Launcher("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), *_BY_MPI)
+"""torchrun, and launchers that can take its place."""
+_LAUNCHERS = (
+    _Launcher("LINKGAUGE_RANK", "LINKGAUGE_RANKS", "LINKGAUGE_RANK",
+              first="LINKGAUGE_FIRST", token="LINKGAUGE_TOKEN"),  # noqa: S106
+    *_BY_MPI,
     _Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
               nodes="SLURM_STEP_NUM_NODES", job=("SLURM_JOB_ID", "SLURM_STEP_ID")),
 )  # fmt: skip
@@ -72,10 +77,14 @@ LEAST_TOKEN = 8
 
 
 def launched(
-    environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
+    environment: Mapping[str, str] = os.environ,
+    root: Root = ROOT,
+    parent: int | None = None,
+    by_torch: bool = False,
 ) -> Launch:
     """Returns this process's place in a launch. Raises InputError if a variable is wrong."""
-    known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
+    launchers = _OF_TORCH if by_torch else _LAUNCHERS
+    known = [one for one in launchers if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
     if not known:
@@ -100,7 +109,9 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
         local_size = size
     known = [environment[name] for name in launcher.job if name in environment]
     job = ".".join(known) if known else f"p{starter(root, parent) or parent}"
-    local_rank = number(launcher.local_rank) or 0
+    local_rank = number(launcher.local_rank)
+    if local_rank is None:
+        local_rank = rank
     launch = Launch(rank, size, local_rank, local_size, job, launcher.mpi)
     if launcher.first is None or launcher.token is None or size == 1:
         return launch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,7 @@ PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
 
 
-def _workload_names(_: Typed) -> Iterable[str]:
+def _workload_names(_: Typed | None = None) -> Sequence[str]:
     from .benchmarks import WORKLOADS
 
     return (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
@@ -143,16 +143,12 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     """Returns the named benchmarks, or all. Raises InputError for an unknown name."""
     from linkgauge.model.names import UnknownName, hint
 
-    from .benchmarks import WORKLOADS
-
-    every = [row.name for row in WORKLOADS]
-    known = [*every, SERVING]
-    names = [name if name.startswith(PREFIX) else PREFIX + name for name in asked]
-    for name, typed in zip(names, asked, strict=True):
-        if name not in known:
-            there = [one.removeprefix(PREFIX) for one in known]
-            raise UnknownName("workload", typed, hint(typed, there))
-    return tuple(dict.fromkeys(names)) or tuple(every)
+    there = _workload_names()
+    for name in asked:
+        if name.removeprefix(PREFIX) not in there:
+            raise UnknownName("workload", name, hint(name, there))
+    names = [name.removeprefix(PREFIX) for name in asked]
+    return tuple(PREFIX + name for name in dict.fromkeys(names or there[:-1]))
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
@@ -211,20 +207,18 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    import os
-
     from msgspec.structs import replace
 
-    from .workloads.ranks import joined
+    from linkgauge.machine.processes.launch import launched
 
-    launched = joined(os.environ)
-    if launched is None:
+    launch = launched(by_torch=True)
+    if launch.size == 1:
         return choice, True
     if any(name != "ai_training_step" for name in names):
         raise InputError("torchrun and mpiexec are for training: linkgauge ai training_step")
-    if launched.rank:
+    if launch.rank:
         from .workloads.training import follow_launched
 
-        follow_launched(launched)
+        follow_launched(launch)
         return choice, False
-    return replace(choice, ranks=launched.size), True
+    return replace(choice, ranks=launch.size), True

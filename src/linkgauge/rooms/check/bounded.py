@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -56,29 +57,20 @@ def brief_plan(session: Session, seconds: float) -> Plan:
     """Returns a plan with other pairs of devices each minute (always the same if simulated), so
     that repeated checks cover all. Raises InputError if a named backend or device is absent."""
     request, settings = session.request, session.request.settings
+    planned = partial(make_plan, machine=session.machine, sizes=settings.sizes, profile=PROFILE)
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
-    plan = _planned(session, by_link, (*LINKS, *(HOST if with_host else ())), 0)
-    plan += _planned(session, replace(request, profile=None), COLLECTIVE, _cells(plan))
+    always = _laid_out(session, by_link, (*LINKS, *(HOST if with_host else ())))
+    always += _laid_out(session, replace(request, profile=None), COLLECTIVE)
     pairs = _laid_out(session, by_link, PAIRS)
-    if not any(one.cells for one in pairs):
-        return plan
-    whole = make_plan(pairs, session.machine, settings.sizes, profile=PROFILE)
-    each = (most_seconds(whole, settings) or 0.0) / max(1, sum(1 for _ in able(whole)))
-    left = SHARE * seconds - (most_seconds(plan, settings) or 0.0)
-    count = max(1, int(left / each)) if each else _cells(whole)
-    seed = 1 if settings.simulation is not None else int(time.time() // 60) % (1 << 32)
-    sampled = draw(pairs, PairSample(count, seed))
-    more = make_plan(sampled, session.machine, settings.sizes, first=_cells(plan), profile=PROFILE)
-    return plan + more
-
-
-def _planned(session: Session, request: RunRequest, names: tuple[str, ...], first: int) -> Plan:
-    benchmarks = _laid_out(session, request, names)
-    sizes = session.request.settings.sizes
-    return make_plan(
-        benchmarks, session.machine, sizes, first=first, profile=request.profile
-    ) if benchmarks else ()  # fmt: skip
+    if any(one.cells for one in pairs):
+        whole = planned(pairs)
+        each = (most_seconds(whole, settings) or 0.0) / max(1, sum(1 for _ in able(whole)))
+        left = SHARE * seconds - (most_seconds(planned(always), settings) or 0.0)
+        count = max(1, int(left / each)) if each else sum(len(table.cells) for table in whole)
+        seed = 1 if settings.simulation is not None else int(time.time() // 60) % (1 << 32)
+        always += draw(pairs, PairSample(count, seed))
+    return planned(always)
 
 
 def _laid_out(
@@ -87,10 +79,6 @@ def _laid_out(
     if set(names).isdisjoint(HOST) and not request.over(session.machine):
         return ()
     return Selection(names).lay_out(request, session.machine)
-
-
-def _cells(plan: Plan) -> int:
-    return sum(len(table.cells) for table in plan)
 
 
 # Measuring that ends in time, whatever hangs.
@@ -116,10 +104,6 @@ class Task(msgspec.Struct, frozen=True):
     @property
     def request(self) -> RunRequest:
         return by_name(RunRequest, self)
-
-
-def task_of(request: RunRequest, deadline: float) -> Task:
-    return by_name(Task, request, deadline=deadline)
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):

@@ -91,9 +91,10 @@ def checked(
 
         from linkgauge.engine.kept.folder import check_writable
         from linkgauge.judge.limits import refuse_unmatched
+        from linkgauge.model.by_name import by_name
         from linkgauge.uses.sides import side_of, to_stderr
 
-        from .bounded import measure_within, task_of
+        from .bounded import Task, measure_within
         from .health import HealthResult, health_of
 
         limits = common.limits_in(asked.limits)
@@ -104,7 +105,8 @@ def checked(
             _refuse_unlike(asked, before, request.settings)
         if asked.out is not None:
             check_writable(asked.out)
-        task = task_of(request, began + under - _reserve(under))
+        reserve = min(max(under / 10, 1.5), 5.0)
+        task = by_name(Task, request, deadline=began + under - reserve)
         bounded = measure_within(task, Path(folder), now)
         if bounded.run is not None:
             bounded = replace(bounded, run=common.with_waivers(bounded.run, waivers))
@@ -142,10 +144,6 @@ def time_of(asked: CheckOptions) -> float:
     if not LEAST <= asked.under <= MOST:
         raise InputError(f"--under {asked.under:g}s: give 5 s to 24 h")
     return asked.under
-
-
-def _reserve(seconds: float) -> float:
-    return min(max(seconds / 10, 1.5), 5.0)
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:

@@ -32,7 +32,7 @@ from linkgauge.report.words.groups import groups_of, headline, of_waivers
 from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import more_of, worst_of
 
-from .bounded import Bounded, CheckStep
+from .bounded import Bounded
 
 Reason = Literal[
     "LinksHealthy", "Busy", "CheckFailed", "Hung", "DeviceMissing", "MeasurementFailed",
@@ -104,7 +104,7 @@ def health_of(
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
-    if "timeout" in has or _is_hanging(bounded.doing, timeout):
+    if "timeout" in has or (bounded.doing is not None and bounded.doing[1] > timeout):
         return "Hung"
     if "error" in has or bounded.error is not None:
         return "MeasurementFailed"
@@ -124,10 +124,6 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
     if used and (low or any(not used.isdisjoint(one.explained_by) for one in outcome.findings)):
         return "Busy"
     return "SlowTransfer" if low else None
-
-
-def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
-    return doing is not None and doing[1] > timeout
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 
 from linkgauge.cli import common
-from linkgauge.cli.help_text import WHAT, Typed
+from linkgauge.cli.help_text import WHAT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.registry import hook_of, loaded, named
 
@@ -17,12 +16,8 @@ tool."""
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
-def _tool_names(_: Typed) -> Iterable[str]:
-    return named("tools")
-
-
 class AsOptions(Options):
-    tool: str = argument("TOOL", "Act as this tool.", offer=_tool_names, required=True)
+    tool: str = argument("TOOL", "Act as this tool.", offer=lambda _: named("tools"), required=True)
     arguments: tuple[str, ...] = argument("ARGUMENTS...", "Arguments of that tool, -h included.")
     backend: str | None = option(
         WHAT,

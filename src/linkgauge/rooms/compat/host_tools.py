@@ -201,14 +201,14 @@ def run_sysbench(arguments: Sequence[str], where: Where) -> int:
           f"Prime numbers limit: {limit}", "", "Initializing worker threads...", "",
           "Threads started!"])  # fmt: skip
     settings = Settings(sizes=(0,), rate_time=float(given.get("time", 10)))
-    (cell,), _, code = _measured(where, settings, threads, {known[limit]: _primes_work})
+
+    def work(node: Node, own: int) -> Transfer:
+        return Transfer(NULL, NULL, Engine(host(node.index), "cpu", own))
+
+    (cell,), _, code = _measured(where, settings, threads, {known[limit]: work})
     if cell.summary is not None and cell.counters is not None:
         print(_sysbench_text(cell.summary.median, cell.counters.threads))
     return code
-
-
-def _primes_work(node: Node, own: int) -> Transfer:
-    return Transfer(NULL, NULL, Engine(host(node.index), "cpu", own))
 
 
 def _sysbench_text(rate: float, threads: Sequence[ThreadSteps]) -> str:

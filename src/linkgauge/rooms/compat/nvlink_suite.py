@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext
 from pathlib import Path as File
-from typing import TextIO
 
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, help_lines, whole
@@ -49,52 +49,34 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
     return f"Usage: {tool} {written}\n\n{help_lines(options, 16)}"
 
 
-def write_table(
-    stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
-) -> Sequence[str]:
-    """Writes a table. Without rows, leaves the file as it is. Raises ResultsError if it cannot."""
-    rows, in_file = list(rows), stream is not sys.stdout
-    if in_file and not rows:
-        return ()
-    with _writing():
-        if in_file and File(stream.name).is_file():
-            stream.truncate(0)
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-        stream.flush()
-    return (f"wrote {stream.name}",) if in_file else ()
-
-
-@contextmanager
-def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens a file, or stdout for None; deletes a new file left empty. Raises InputError."""
-    if out is None:
-        yield sys.stdout
-        return
-    file = File(out)
+def _check_writable(out: str | None) -> None:
+    """Raises InputError if this file cannot be written. Leaves its content as it is."""
+    file = File(out or os.devnull)
     is_new = not file.exists()
+    if file.is_fifo():  # whose reader would take this for all
+        return
     try:
-        stream = file.open("a", newline="")
+        file.open("a").close()
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error
-    try:
-        yield stream
-        with _writing():
-            stream.close()
-    finally:
-        with suppress(OSError):  # that of write() says more
-            stream.close()
-        if is_new and file.is_file() and not file.stat().st_size:
-            file.unlink()
+    if is_new:
+        file.unlink()
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
+def _write_table(
+    out: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Sequence[str]:
+    """Writes a table to a file, or to stdout for None. Without rows, leaves a file as it is."""
+    rows = list(rows)
+    if out is not None and not rows:
+        return ()
     try:
-        yield
+        with File(out).open("w", newline="") if out else nullcontext(sys.stdout) as stream:
+            csv.writer(stream, lineterminator="\n").writerows((columns, *rows))
+            stream.flush()
     except OSError as error:
         raise ResultsError(f"cannot write the table: {error.strerror}") from error
+    return () if out is None else (f"wrote {out}",)
 
 
 # bandwidth_test of the NVLink and RISC-V test suite: one-way copies between host and devices.
@@ -110,12 +92,12 @@ BANDWIDTH_COLUMNS = (
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     size, iterations, out = _given(Parser(BANDWIDTH_OPTIONS), arguments, 256 << 20, 10)
     settings = Settings(sizes=(size,), samples=iterations, loops=1)
-    # The table first: it may not be writable.
-    with opened_table(out) as table, metered(where, settings) as meter:
+    _check_writable(out)
+    with metered(where, settings) as meter:
         paths = tuple(_paths(meter.context.devices))
         cells = meter.measure([[path.transfer()] for path in paths])
         rows = _bandwidth_rows(paths, cells, size)
-        written = write_table(table, BANDWIDTH_COLUMNS, rows)
+        written = _write_table(out, BANDWIDTH_COLUMNS, rows)
         if out is not None:
             show(_bandwidth_summary(cells, size, iterations), written)
     return meter.exit_code
@@ -164,12 +146,12 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     parser = Parser(LATENCY_OPTIONS, InputError.exit_code)
     size, iterations, out = _given(parser, arguments, 64, 10_000)
     settings = Settings(sizes=(size,), samples=iterations)
-    # The table first: it may not be writable.
-    with opened_table(out) as table, metered(where, settings) as meter:
+    _check_writable(out)
+    with metered(where, settings) as meter:
         path = between(meter.context.devices)
         (cell,) = meter.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, size, mark))
+        written = _write_table(out, LATENCY_COLUMNS, _latency_rows(cell, size, mark))
         said = sys.stderr if out is None else sys.stdout
         print(*_latency_summary(path, cell, size, mark), *written, sep="\n", file=said)
     return meter.exit_code

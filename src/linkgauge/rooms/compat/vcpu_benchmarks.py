@@ -15,6 +15,8 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.cli.options import filled
+from linkgauge.cli.report import ReportOptions, report
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError
 from linkgauge.engine.kept.folder import checked_label
@@ -32,9 +34,6 @@ from linkgauge.model.units import parse_size
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.keeping import Display
 from linkgauge.report.live import LiveReport
-from linkgauge.report.reading import page_of
-from linkgauge.report.render.drawing import Drawer
-from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 from linkgauge.uses.measuring import keeper_of
 
 SETUP = "setup_vcpu_benchmarks"
@@ -216,15 +215,10 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    parser = Parser((ToolOption("-o, --output FILE", read=str),))
+    parser = Parser((ToolOption("-o, --output FILE", read=Path),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)
-    folder = Path(given["results_dir"])
+    folder, output = Path(given["results_dir"]), given.get("output")
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of results")
-    output = Path(given.get("output") or folder / REPORT_FILE)
-    check_name(output)
-    with Drawer() as drawer:
-        write_page(output, page_of([folder]), drawer)
-    print(f"report: {output}")
-    return 0
+    return report(filled(ReportOptions, {"runs": (folder,), "output": output}))

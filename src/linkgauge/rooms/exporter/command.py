@@ -95,7 +95,10 @@ def exporter(asked: ExporterOptions) -> int:
     live: MachineSource = machine(asked.refresh, _say)
     page = MetricsPage(live, _results(live, asked), _say)
     if asked.otlp is not None:
-        return _send(page, asked.otlp, live.host, max(asked.refresh, _EVERY))
+        from .otlp import Collector, exporter_to, send_all
+
+        collector = Collector(exporter_to(asked.otlp), live.host)
+        send_all(page, collector, max(asked.refresh, _EVERY), _ONCE, _say)
     path = asked.textfile
     if path is None:
         return _serve(page, asked.listen)
@@ -128,13 +131,6 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     if asked.benchmark and not source.read().runs:  # else it is that of another tool or version
         check_known(asked.benchmark)
     return source
-
-
-def _send(page: MetricsPage, url: str, host: str, every: float) -> int:
-    from .otlp import Collector, exporter_to, send_all
-
-    send_all(page, Collector(exporter_to(url), host), every, _ONCE, _say)
-    return 0
 
 
 def _serve(page: MetricsPage, listen: str | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.history.records import microseconds
@@ -55,29 +55,18 @@ class Families:
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
-    def all(self) -> list[Metric]:
+    def collect(self) -> list[Metric]:
         return [*self._found.values()]
 
     def text(self, *, is_open: bool = False) -> bytes:
         """Returns text format 0.0.4 or, if `is_open`, OpenMetrics without its last line."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
-        registry.register(_Fixed(self.all()))
+        registry.register(self)
         if not is_open:
             return bytes(client.generate_latest(registry))
         openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")
         return bytes(openmetrics.generate_latest(registry)).removesuffix(END)
-
-
-class _Fixed:
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
-
-    def describe(self) -> list[Metric]:
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        return iter(self._families)
 
 
 # What devices report now, as metrics.

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from linkgauge.backends.sim.backend import SimBackend, simulate
 from linkgauge.machine.host import read_host
@@ -17,6 +17,9 @@ from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.inventory import InventoryReading, LinkTraffic, LiveDevice
 from linkgauge.model.settings import EngineSettings, Simulation
+
+if TYPE_CHECKING:
+    from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
 T = TypeVar("T")
 DEADLINE_SECONDS = 0.5
@@ -131,20 +134,6 @@ RETRY = 60.0
 Say = Callable[[str], object]
 
 
-class MachineSource(Protocol):
-    host: str
-    simulated: bool
-
-    def readers(self) -> list[PeriodicReader[InventoryReading]]: ...
-
-
-class Gpus(Protocol):
-    @property
-    def count(self) -> int: ...
-
-    def read(self, number: int) -> LiveDevice: ...
-
-
 class ThisMachine:
     """Each GPU has its own reader, so that a GPU that hangs does not block the others."""
 
@@ -175,7 +164,7 @@ class ThisMachine:
         return InventoryReading()
 
 
-def open_gpus() -> Gpus:
+def open_gpus() -> LiveGpus:
     """Returns the GPUs. Raises Unsupported without the vendor's management library."""
     from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
@@ -190,7 +179,7 @@ def _network(reader: CounterReader) -> InventoryReading:
     return InventoryReading(counters=reader.read())
 
 
-def _device(gpus: Gpus, number: int) -> InventoryReading:
+def _device(gpus: LiveGpus, number: int) -> InventoryReading:
     return InventoryReading(devices=(gpus.read(number),))
 
 
@@ -204,6 +193,9 @@ class SimulatedMachine:
 
     def readers(self) -> list[PeriodicReader[InventoryReading]]:
         return list(self._readers)
+
+
+MachineSource = ThisMachine | SimulatedMachine
 
 
 def _simulated(backend: SimBackend) -> InventoryReading:

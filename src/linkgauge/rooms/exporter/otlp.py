@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import linkgauge
 from linkgauge.machine.extras import needed
@@ -76,7 +76,7 @@ class Collector:
 
     def send(self, parts: Iterable[Families]) -> bool:
         sdk, found = self._metrics, dict[str, Any]()
-        for family in (one for part in parts for one in part.all()):
+        for family in (one for part in parts for one in part.collect()):
             is_counter, now = family.type == "counter", time.time_ns()
             name, unit, values = _converted(family)
             if name not in found:
@@ -143,7 +143,7 @@ def exporter_to(url: str) -> Any:
 
 def send_all(
     page: MetricsPage, collector: Collector, every: float, deadlines: float, say: Say
-) -> None:
+) -> NoReturn:
     was_taken = True
     while True:
         taken = collector.send(page.families(deadlines))

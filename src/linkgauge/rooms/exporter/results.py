@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 from sqlalchemy import func, select
@@ -58,14 +58,6 @@ class Which(NamedTuple):
         )
 
 
-class ResultSource(Protocol):
-    """A source of results. `read` returns the same object until something changes."""
-
-    period: float
-
-    def read(self) -> Results: ...
-
-
 _Group = tuple[str, bool, str]
 
 
@@ -74,7 +66,7 @@ def _group(run: PastRun) -> _Group:
 
 
 class FromHistory:
-    """Reads results from the history. After the history has changed, reads only new runs."""
+    """Reads results from the history, the same object until it changes, then only new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -205,6 +197,9 @@ class FromFolder:
                 found.append(shown)
                 figures += ((shown, each) for each in _figures_of(run))
         return Results(tuple(found), tuple(figures))
+
+
+ResultSource = FromHistory | FromFolder
 
 
 def _figures_of(run: Run) -> Iterator[Figure]:

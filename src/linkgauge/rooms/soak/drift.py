@@ -34,8 +34,4 @@ def drifts(soak: Soak) -> tuple[LevelShift, ...]:
             found.append((min(change.p for change in changes), drift))
     most = holding([p for p, _ in found], len(soak.cells))
     proven = [one for p, one in found if p <= most and abs(one.ratio - 1) >= LEAST]
-    return tuple(sorted(proven, key=_gravity))
-
-
-def _gravity(drift: LevelShift) -> tuple[bool, float]:
-    return drift.direction == "better", -abs(drift.ratio - 1)
+    return tuple(sorted(proven, key=lambda one: (one.direction == "better", -abs(one.ratio - 1))))

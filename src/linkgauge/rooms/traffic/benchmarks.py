@@ -5,6 +5,7 @@ gc-hosttraffictest, whose tiles correspond to the device's streams."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import ClassVar
 
 import msgspec
@@ -36,8 +37,6 @@ _DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} 
 _HOST: dict[Access | None, str] = {"read": "{s} -> null by {H}", "write": "null -> {s} by {H}"}
 _DEVICE_ARROW: dict[Access | None, str] = {"read": " -> {}", "write": " <- {}", None: ""}
 _HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> ", None: ""}
-_DEVICE_NAME: dict[Access | None, str] = {"read": "_to_{}", "write": "_from_{}", None: ""}
-_HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_", None: ""}
 
 
 class Combination(msgspec.Struct, frozen=True):
@@ -48,7 +47,7 @@ class Combination(msgspec.Struct, frozen=True):
 
     def name(self, device: str = "device") -> str:
         """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
-        return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
+        return self.title(device).replace(" -> ", "_to_").replace(" <- ", "_from_")
 
     def title(self, device: str = "device") -> str:
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
@@ -161,38 +160,28 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes of all samples, None for a side that took no part. `seconds` is the device's time,
-    or the host's if it was alone. `host_bytes` counts the host's bytes in this time."""
+    """The bytes that each side (`host`, `device`) moved in all samples, which took `seconds`: the
+    device's time, or the host's if it was alone."""
 
     seconds: float
-    device_bytes: float | None
-    host_bytes: float | None
+    moved: dict[str, float]
 
-    @property
-    def device_rate(self) -> float | None:
-        """Returns the device's rate in bytes/s, or None if it took no part."""
-        return None if self.device_bytes is None else self.device_bytes / self.seconds
-
-    @property
-    def host_rate(self) -> float | None:
-        """Returns the host's rate in bytes/s, or None if it took no part."""
-        return None if self.host_bytes is None else self.host_bytes / self.seconds
+    def rate(self, side: str) -> float:
+        """Returns a side's rate in bytes/s."""
+        return self.moved[side] / self.seconds
 
 
 def volume_of(cell: CellResult) -> Volume | None:
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
-    if cell.parts:
-        device, host = cell.parts
-        seconds = [device.bytes * cell.loops / rate for rate in device.samples]
-        of_host = sum(rate * own for rate, own in zip(host.samples, seconds, strict=True))
-        moved = float(device.bytes * cell.loops * len(seconds))
-        return Volume(sum(seconds), moved, of_host)
-    moved = float(cell.bytes * cell.loops * len(cell.samples))
-    total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
-    (transfer,) = cell.transfers
-    is_hosts = len(transfer.memories) == 1
-    return Volume(total, None, moved) if is_hosts else Volume(total, moved, None)
+    first = cell.parts[0] if cell.parts else cell
+    each = (first.bytes or 0) * cell.loops
+    seconds = [each / rate for rate in first.samples]
+    own = float(each * len(seconds))
+    if len(cell.transfers[0].memories) == 1:
+        return Volume(sum(seconds), {"host": own})
+    of_host = ({"host": sum(map(mul, part.samples, seconds))} for part in cell.parts[1:])
+    return Volume(sum(seconds), next(of_host, {}) | {"device": own})
 
 
 def gigabits(rate: float) -> str:
@@ -207,9 +196,8 @@ def objection(
     volume = volume_of(cell)
     if volume is None:
         return None
-    sides = ((device, volume.device_rate, least_device), ("host", volume.host_rate, least_host))
-    for name, rate, least in sides:
-        if rate is not None and rate < least:
+    for side, name, least in (("device", device, least_device), ("host", "host", least_host)):
+        if side in volume.moved and (rate := volume.rate(side)) < least:
             return f"{name} bandwidth {gigabits(rate)} Gb/s, at least {gigabits(least)} expected"
     return None
 

@@ -74,8 +74,9 @@ def traffic(asked: TrafficOptions) -> int:
     from .benchmarks import StagedTraffic, make_pieces, objection
 
     _check_duration(asked.duration, asked.sampling)
-    _check_least("--min-device-bandwidth", asked.min_device)
-    _check_least("--min-host-bandwidth", asked.min_host)
+    for side, least in (("device", asked.min_device), ("host", asked.min_host)):
+        if not least >= 0:
+            raise InputError(f"--min-{side}-bandwidth {least:g}: give GB/s, 0 or more")
     backend = asked.backend
     if backend == "host" and asked.device:
         raise InputError(f"there is no device {asked.device[0]}: backend host uses threads instead")
@@ -113,8 +114,3 @@ def _check_duration(duration: float | None, sampling: common.Sampling) -> None:
         if getattr(sampling, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"--duration and {option} both set how long to measure: give one")
-
-
-def _check_least(name: str, least: float) -> None:
-    if not least >= 0:
-        raise InputError(f"{name} {least:g}: give GB/s, 0 or more")

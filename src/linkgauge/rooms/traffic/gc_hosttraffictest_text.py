@@ -17,6 +17,7 @@ from linkgauge.report.words.sentences import sentence
 from .benchmarks import Combination, Volume, gigabits, volume_of
 
 TILE = "tile"
+_SIDES = {"host": "host", "device": TILE}
 _BAR = 40
 
 
@@ -53,22 +54,15 @@ def line(title: str, volume: Volume) -> str:
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
-        TILE: "tile write" if "<-" in behind else "tile read",
+        "device": "tile write" if "<-" in behind else "tile read",
     }
-    figures = [f"{gigabits(rate)} Gbps {names[side]}" for side, _, rate in _sides(volume)]
+    figures = [f"{gigabits(volume.rate(side))} Gbps {names[side]}" for side in volume.moved]
     return f"{title}:  {', '.join(figures)}, for {volume.seconds:.2f} seconds."
 
 
-def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
-    if volume.host_bytes is not None:
-        yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
-    if volume.device_bytes is not None:
-        yield TILE, volume.device_bytes, volume.device_bytes / volume.seconds
-
-
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    for side, moved, _ in _sides(volume):
-        yield f"  {side.title()} data transferred: {round(moved)} bytes"
+    for side, moved in volume.moved.items():
+        yield f"  {_SIDES[side].title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")
     yield f"  {samples} of {count_of(cell.loops, 'pass', 'passes')} over the buffer"
     yield from (f"  Note: {sentence(note)}" for note in cell.notes)
@@ -98,10 +92,10 @@ def _fields(cell: CellResult) -> dict[str, str]:
     volume = volume_of(cell)
     if volume is not None:
         fields["duration_seconds"] = f"{volume.seconds:.17g}"
-        for side, moved, _ in _sides(volume):
-            fields[f"{side}_data_transferred_bytes"] = str(round(moved))
-        for side, _, rate in _sides(volume):
-            fields[f"{side}_transfer_speed_gbps"] = f"{rate * 8e-9:.17g}"
+        for side, moved in volume.moved.items():
+            fields[f"{_SIDES[side]}_data_transferred_bytes"] = str(round(moved))
+        for side in volume.moved:
+            fields[f"{_SIDES[side]}_transfer_speed_gbps"] = f"{volume.rate(side) * 8e-9:.17g}"
     if cell.reason is not None:
         fields["error"] = cell.reason
     return fields

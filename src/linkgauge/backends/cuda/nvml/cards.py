@@ -14,6 +14,7 @@ from linkgauge.backends.cuda.driver import cuda_version
 from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
+from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
 from linkgauge.model.hardware.machine import Device
@@ -53,14 +54,13 @@ class Card(msgspec.Struct, frozen=True):
         capability = [] if self.capability is None else [
             f"compute capability {'.'.join(map(str, self.capability))}"
         ]  # fmt: skip
-        return Device(
+        return by_name(
+            Device,
+            self,
             memory=f"cuda:{self.index}",
-            model=self.model,
             memory_bytes=self.memory,
             largest_buffer=self.memory,
-            driver=self.driver,
             near=self.near,
-            pci=self.pci,
             uuid=self.id,
             notes=(*capability, *(tuned_notes(load_tuned(self.model)) if tuned else ())),
         )

@@ -10,9 +10,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-import msgspec
-
 from linkgauge.machine.tree import ROOT, Root
+from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
@@ -225,7 +224,9 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     sm = library.NVML_CLOCK_SM
     uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
     processes = _processes(asked)
-    return msgspec.structs.replace(
+    return by_name(
+        Accelerator,
+        now,
         known,
         driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
         library=asked.system("NVML version", "nvmlSystemGetNVMLVersion"),
@@ -235,19 +236,14 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         memory_clock=clock,
         memory_bus=bus,
         memory_rate=rate,
-        clock=now.clock,
         max_clock=asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
         cores=asked.ask("cores", "nvmlDeviceGetNumGpuCores") or None,
         capability=_capability(asked),
         locked_clock=_locked_clock(asked),
-        throttled=now.throttled,
-        temperature=now.temperature,
-        power=now.power,
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
         power_default=asked.scaled(
             _MILLI, "default power limit", "nvmlDeviceGetPowerManagementDefaultLimit"
         ),
-        pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
         ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),
         remap_pending=None if remapped is None else bool(remapped[2]),

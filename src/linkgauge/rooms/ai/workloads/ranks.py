@@ -5,43 +5,22 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from linkgauge.machine.processes.launch import launched
 from linkgauge.machine.processes.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.operations.workload import Workload
 
 from .site import Site
 
-
-class TorchPlace(NamedTuple):
-    rank: int
-    size: int
-    local_rank: int
-
-
-_LAUNCHERS = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-)
 PORT = "29511"
 """The port at which mpiexec's ranks meet, unless MASTER_ADDR and MASTER_PORT name another place."""
-
-
-def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """Returns the rank that a launcher gave this process, or None if it was started alone."""
-    for names in _LAUNCHERS:
-        heard = [environment.get(name, "") for name in names]
-        if all(text.isdecimal() for text in heard[:2]) and int(heard[1]) > 1:
-            local = int(heard[2]) if heard[2].isdecimal() else int(heard[0])
-            return TorchPlace(int(heard[0]), int(heard[1]), local)
-    return None
 
 
 # The processes of a training step: one for each device, joined by torch.distributed.
@@ -130,10 +109,10 @@ class Ranks:
 
 def gather(site: Site, size: int) -> Ranks:
     """Starts other ranks. Raises Unsupported if devices or a launcher's ranks do not fit `size`."""
-    launched = joined()
-    if launched is not None:
-        if launched.size != size:
-            raise Unsupported(f"{size} ranks: the launcher started {launched.size}")
+    launch = launched(by_torch=True)
+    if launch.size > 1:
+        if launch.size != size:
+            raise Unsupported(f"{size} ranks: the launcher started {launch.size}")
         return Ranks(site, 0, size, from_environment())
     own = site.device.index or 0
     there = size + own if site.is_cpu else site.torch.cuda.device_count()

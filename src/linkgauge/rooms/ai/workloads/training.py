@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.machine.processes.channel import Channel, carry_out, decoder
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import (
@@ -28,7 +29,7 @@ from linkgauge.model.operations.workload import (
 
 from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
 from .group import Work
-from .ranks import COMMUNICATE, END, Join, Ranks, TorchPlace, from_environment
+from .ranks import COMMUNICATE, END, Join, Ranks, from_environment
 from .site import Site
 
 STAGES = ("input", "forward", "backward", "synchronisation", "optimiser")
@@ -303,7 +304,7 @@ def _follow(device: str, rank: int, size: int, meeting: str) -> None:
     ranks.close()
 
 
-def follow_launched(launched: TorchPlace) -> None:
+def follow_launched(launched: Launch) -> None:
     is_cuda = import_module("torch").cuda.is_available()
     device = f"cuda:{launched.local_rank}" if is_cuda else "cpu"
     _follow(device, launched.rank, launched.size, from_environment())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -108,15 +108,13 @@ class _Test:
 
     def _measure(self, context: Context) -> int:
         library = library_version(context)
-        with ExitStack() as held:
-            copy = self._copy(library)
-            held.callback(copy.close)
+        with closing(self._copy(library)) as copy:
             show(header(self._program, self._options, library))
-            context, problem = _with_devices(context, self._options)
-            if problem is None:
-                return self._show(context, copy)
-            copy.error(problem)
-        raise Unable(problem)
+            try:
+                return self._show(_with_devices(context, self._options), copy)
+            except Unable as problem:
+                copy.error(str(problem))
+                raise
 
     def _show(self, context: Context, copy: JsonCopy) -> int:
         ranks = tuple(_ranks(context, self._split))
@@ -207,16 +205,16 @@ def _settings(options: NcclOptions) -> Settings:
     )
 
 
-def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
+def _with_devices(context: Context, options: NcclOptions) -> Context:
     if context.fabric.across_ranks:
-        return context, None
+        return context
     asked = variable("NCCL_TESTS_DEVICE", "-1", whole)
     first = 0 if asked == -1 else asked
     devices = context.devices[max(first, 0) : first + options.devices]
     if first < 0 or len(devices) < options.devices:
         there = len(context.devices)
-        return context, f"-t, -g: {first + options.devices} GPUs are needed, and there are {there}"
-    return replace(context, fabric=replace(context.fabric, devices=devices)), None
+        raise Unable(f"-t, -g: {first + options.devices} GPUs are needed, and there are {there}")
+    return replace(context, fabric=replace(context.fabric, devices=devices))
 
 
 def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import permutations
+from itertools import chain, permutations
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, whole
-from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.units import parse_size
@@ -20,6 +20,7 @@ from ..copy_cells import CopyPath, Meter, chase, metered
 from . import text
 from .text import PathFigure
 
+Pair = tuple[Device, Device]
 CHASE_SIZE = 2 << 20
 """The bytes of memory through which a pointer chase goes, as in linkgauge's own latency
 benchmarks."""
@@ -61,113 +62,99 @@ class TestCase(msgspec.Struct, frozen=True):
     between: bool = False
 
 
-def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
-    of = cell.parts[place] if cell.parts else cell
-    ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
-    return PathFigure(path.tag, ends, of.samples, of.bytes)
+class PathGroup(NamedTuple):
+    """Paths that are used at once. A `total` is reported, too, with this `tag`."""
+
+    paths: Sequence[CopyPath]
+    tag: str = ""
+    total: str = ""
 
 
-def _each(meter: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
-    cells = meter.measure([[path.transfer()] for path in paths])
-    return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
+def _measured(meter: Meter, groups: Iterable[PathGroup]) -> list[PathFigure]:
+    groups = list(groups)
+    cells = meter.measure([[path.transfer() for path in group.paths] for group in groups])
+    figures: list[PathFigure] = []
+    for group, cell in zip(groups, cells, strict=True):
+        for place, path in enumerate(group.paths):
+            of = cell.parts[place] if cell.parts else cell
+            ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
+            figures.append(PathFigure(path.tag, ends, of.samples, of.bytes))
+        if group.total:
+            figures.append(PathFigure(group.tag, group.total, cell.samples, cell.bytes))
+    return figures
 
 
 def _matrix(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
-    paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
-    figures = _each(meter, paths)
+    paths = (CopyPath(*pair, asked.reads) for pair in permutations(ends, 2))
+    figures = _measured(meter, (PathGroup((path,)) for path in paths))
     means = (figure.mean for figure in figures)  # row by row, without the diagonal
     rows = [[0.0 if row == column else next(means) for column in ends] for row in ends]
     lines = text.matrix([text.label(end) for end in ends], rows)
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(meter: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[PathFigure]:
-    cells = meter.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
-    return [
-        PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
-        for (one, other), cell in zip(pairs, cells, strict=True)
-    ]
+def _latencies(title: Lines, pairs_of: Callable[[CaseRequest], Iterable[Pair]]) -> CaseSection:
+    def measured(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+        pairs = list(pairs_of(asked))
+        cells = meter.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
+        figures = [
+            PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
+            for (one, other), cell in zip(pairs, cells, strict=True)
+        ]
+        return [*title, *map(text.latency_line, figures)], figures
+
+    return measured
 
 
-def _all_latencies(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _latencies(meter, list(permutations(asked.ordered, 2)))
-    return [text.LATENCY, *map(text.latency_line, figures)], figures
+def _bandwidths(kind: str, groups_of: Callable[[CaseRequest], Iterable[PathGroup]]) -> CaseSection:
+    def measured(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+        figures = _measured(meter, groups_of(asked))
+        title = text.title(f"Device {kind}bandwidth (GB/s) *{asked.direction}")
+        return [*title, *map(text.bandwidth_line, figures)], figures
+
+    return measured
 
 
-def _latency(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _latencies(meter, [(asked.source, other) for other in asked.others])
-    return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
+def _to_others(asked: CaseRequest) -> Iterator[Pair]:
+    return ((asked.source, other) for other in asked.others)
 
 
-def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    last = asked.others or asked.npus
+def _steps(asked: CaseRequest) -> Iterator[PathGroup]:
     if asked.host:
-        yield [CopyPath(None, asked.source)]
-    yield [CopyPath(asked.source, other, asked.reads) for other in asked.others]
-    if asked.host:
-        yield [CopyPath(other, None) for other in last]
+        yield PathGroup((CopyPath(None, asked.source),))
+    yield from (PathGroup((CopyPath(*pair, asked.reads),)) for pair in _to_others(asked))
+    for last in (asked.others or asked.npus) if asked.host else ():
+        yield PathGroup((CopyPath(last, None),))
 
 
-def _bandwidth(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    figures = _each(meter, [path for step in _steps(asked) for path in step])
-    return _titled("", asked, figures)
+def _both_ways(asked: CaseRequest) -> Iterator[PathGroup]:
+    from_host = ((None, npu) for npu in asked.npus if asked.host)
+    for one, other in chain(from_host, _to_others(asked)):
+        ways = CopyPath(one, other, asked.reads), CopyPath(other, one, asked.reads)
+        both = f"{text.label(one)} <-> {text.label(other)}"
+        yield PathGroup(ways, "D2D" if one else "H2D/D2H", both)
 
 
-def _titled(
-    kind: str, asked: CaseRequest, figures: list[PathFigure]
-) -> tuple[Lines, list[PathFigure]]:
-    title = text.title(f"Device {kind}bandwidth (GB/s) *{asked.direction}")
-    return [*title, *map(text.bandwidth_line, figures)], figures
-
-
-def _both_ways(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
-    if asked.host:
-        pairs = [*((None, npu) for npu in asked.npus), *pairs]
-    groups = [
-        (CopyPath(one, other, asked.reads), CopyPath(other, one, asked.reads))
-        for one, other in pairs
-    ]
-    labels = [f"{text.label(one)} <-> {text.label(other)}" for one, other in pairs]
-    tags = ["D2D" if one else "H2D/D2H" for one, _ in pairs]
-    return _titled("bidirectional ", asked, _together(meter, groups, tags, labels))
-
-
-def _parallel(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
+def _parallel(asked: CaseRequest) -> Iterator[PathGroup]:
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
-    between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
-    groups = [between] if between else []
+    groups = [[CopyPath(*pair, asked.reads) for pair in two_by_two]]
     if asked.host:
-        groups.insert(0, tuple(CopyPath(None, npu) for npu in asked.npus))
-        groups.append(tuple(CopyPath(npu, None) for npu in asked.npus))
-    tags = [group[0].tag for group in groups]
-    labels = ["TOTAL"] * len(groups)
-    return _titled("parallel ", asked, _together(meter, groups, tags, labels))
+        groups.insert(0, [CopyPath(None, npu) for npu in asked.npus])
+        groups.append([CopyPath(npu, None) for npu in asked.npus])
+    return (PathGroup(group, group[0].tag, "TOTAL") for group in groups if group)
 
 
-def _together(
-    meter: Meter,
-    groups: Sequence[tuple[CopyPath, ...]],
-    tags: Sequence[str],
-    labels: Sequence[str],
-) -> list[PathFigure]:
-    cells = meter.measure([[path.transfer() for path in group] for group in groups])
-    figures: list[PathFigure] = []
-    for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
-        figures += [_own(path, cell, place) for place, path in enumerate(group)]
-        figures.append(PathFigure(tag, label, cell.samples, cell.bytes))
-    return figures
-
-
+_all_latencies = _latencies([text.LATENCY], lambda asked: permutations(asked.ordered, 2))
+_latency = _latencies(text.title(text.LATENCY), _to_others)
 CASES = (
     TestCase("RBLN_PERF_TEST_ALL", (_matrix, _all_latencies)),
     TestCase("RBLN_PERF_BANDWIDTH_TEST_ALL", (_matrix,)),
     TestCase("RBLN_PERF_LATENCY_TEST_ALL", (_all_latencies,), between=True),
-    TestCase("RBLN_PERF_BANDWIDTH_TEST", (_bandwidth,)),
+    TestCase("RBLN_PERF_BANDWIDTH_TEST", (_bandwidths("", _steps),)),
     TestCase("RBLN_PERF_LATENCY_TEST", (_latency,), between=True),
-    TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
-    TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
+    TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_bandwidths("bidirectional ", _both_ways),)),
+    TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_bandwidths("parallel ", _parallel),)),
 )
 
 
