@@ -173,8 +173,8 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
 
 def _unread(hop: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
-    known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
-    reasons = "; ".join(known or hop.function.unknown)
+    gaps = (one for one in hop.function.unknown if not one.fields or fields & {*one.fields})
+    reasons = "; ".join(one.why for one in gaps)
     found = f"cannot read the link's {what} or its maximum{f': {reasons}' if reasons else ''}"
     remedy = (link_state(hop.function.address),)
     return Finding(f"link-{what}", "unknown", hop.part, found, remedy=remedy)

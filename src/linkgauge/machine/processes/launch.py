@@ -85,11 +85,15 @@ def launched(
     """Returns this process's place in a launch. Raises InputError if a variable is wrong."""
     launchers = _OF_TORCH if by_torch else _LAUNCHERS
     known = [one for one in launchers if {one.rank, one.size} <= environment.keys()]
+    if by_torch:  # RANK may be a variable of something else
+        known = [one for one in known if environment[one.rank].isdecimal()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
     if not known:
         return Launch()
-    return _read(known[0], environment, root, os.getppid() if parent is None else parent)
+    launch = _read(known[0], environment, root, os.getppid() if parent is None else parent)
+    is_alone = by_torch and known[0].local_rank not in environment
+    return launch._replace(local_rank=launch.rank) if is_alone else launch
 
 
 def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, parent: int) -> Launch:
@@ -109,9 +113,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
         local_size = size
     known = [environment[name] for name in launcher.job if name in environment]
     job = ".".join(known) if known else f"p{starter(root, parent) or parent}"
-    local_rank = number(launcher.local_rank)
-    if local_rank is None:
-        local_rank = rank
+    local_rank = number(launcher.local_rank) or 0
     launch = Launch(rank, size, local_rank, local_size, job, launcher.mpi)
     if launcher.first is None or launcher.token is None or size == 1:
         return launch
