@@ -12,6 +12,7 @@ from linkgauge.judge.blame.cases import cases_of
 from linkgauge.judge.expected.readings import is_confirmed, most_carried
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, Reading
 from linkgauge.model.hardware.part import Part
 
@@ -98,7 +99,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     names = named | slots
     seen: set[str] = set()
     for address in named:
-        hidden = PciFunction(address=address, unknown=machine.known.unknown)
+        gaps = (one for one in machine.known.unknown if "PCI functions" in one.fields)
+        hidden = PciFunction(address=address, unknown=tuple(Gap(one.why) for one in gaps))
         functions = machine.pci_line(address) or (hidden,)
         for function in functions:
             ends = function.address == address or function.port == "upstream port"
