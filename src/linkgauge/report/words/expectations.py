@@ -37,8 +37,10 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
         if cell.verdict == verdict and cell.summary
     )
     for reference, own in cells.items():
-        named = first_of([*dict.fromkeys(own)], ", ")
-        yield line(Span(verdict, TONES[verdict]), f" {named} of {reference}")
+        each = [*dict.fromkeys(own)]
+        named = first_of(each, ", ")
+        text = f", as a share of {reference}: {named}" if each[1:] else f" {named} of {reference}"
+        yield line(Span(verdict, TONES[verdict]), text)
 
 
 def against(cell: CellResult) -> str:
