@@ -1,10 +1,9 @@
-"""Matrix products by torch.matmul, timed as in backend `cuda`: 100, after 10 to warm up."""
+"""Matrix products by torch.matmul, timed as in backend `cuda`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import (
@@ -46,7 +45,7 @@ class TorchProductWork:
                 torch.randn(shape, generator=draw).to(kind).to(unit.device) for _ in range(2)
             )
             self.product = torch.full(shape, torch.nan, dtype=kind, device=unit.device)
-        self.enqueue(1 if unit.is_cpu else WARM_UPS)
+        self.enqueue(1)
         unit.finish()
 
     def enqueue(self, loops: int) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from linkgauge.backends.protocol import MOST_BATCHES, Group, SamplingPolicy, Timing
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
+from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.transfer import Cell, Report
 
 # The rates of concurrent transfers in one sample, by the cell's report.
@@ -151,12 +152,16 @@ STEADY_SECONDS = 0.02
 WARM_SECONDS = 1.0
 """Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
 now: deadlines rest on it."""
+LEVEL_SECONDS, LEVEL_WITHIN, QUARTERS = 0.2, 1.0, 4
+"""The least seconds for which the speed of a device has to stay at one level before its samples
+count, and the seconds after which they count in any case. Quarters of that time are compared."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
     `batches` samples follow one start signal; up to `most` are taken, unless their number is fixed.
-    With `rehearsed`, one more is taken first and discarded. `steady`: see `SamplingPolicy`."""
+    With `rehearsed`, one more is taken first and discarded. `steady` and `level`: see
+    `SamplingPolicy`."""
 
     loops: int
     seconds: float = 0.0
@@ -164,6 +169,7 @@ class Sample(msgspec.Struct, frozen=True):
     most: int = SamplingPolicy().most
     rehearsed: bool = False
     steady: bool = False
+    level: bool = False
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -224,7 +230,8 @@ def warm_up(
     if settings.loops is not None:
         seconds = busy(timing) * settings.loops
         rehearsed = policy.rehearsed and seconds < policy.seconds
-        return Sample(settings.loops, seconds, 1, policy.most, rehearsed, policy.steady)
+        shape = rehearsed, policy.steady, policy.level
+        return Sample(settings.loops, seconds, 1, policy.most, *shape)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < enough / 4 and loops < group.most_loops:
@@ -236,7 +243,8 @@ def warm_up(
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), policy.loops)
     batches = max(1, min(policy.batches, group.most_loops // needed))
-    return Sample(needed, needed * each, batches, policy.most, steady=policy.steady)
+    shape = False, policy.steady, policy.level
+    return Sample(needed, needed * each, batches, policy.most, *shape)
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
@@ -254,6 +262,35 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
     # A quarter of the cell's time leaves enough for other repetitions.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
     return max(least, min(sample.most, math.ceil(repetition / each)))
+
+
+def is_level(timings: Sequence[Timing], sample: Sample, settings: Settings) -> bool:
+    """Whether the last samples, those of `LEVEL_SECONDS` or more, show a speed at one level: the
+    medians of their quarters differ by no more than the precision asked for, or than by noise."""
+    wanted = samples_a_repetition(sample, settings)
+    count = max(wanted, QUARTERS, math.ceil(LEVEL_SECONDS / max(sample.seconds, 1e-9)))
+    if len(timings) < count:
+        return False
+    times = [timing.seconds[0] for timing in timings[-count:]]
+    ends = [count * number // QUARTERS for number in range(QUARTERS + 1)]
+    quarters = [times[begin:end] for begin, end in pairwise(ends)]
+    middles = [median(own) for own in quarters]
+    noise = robust_deviation(
+        [
+            abs(one / middle - 1)
+            for own, middle in zip(quarters, middles, strict=True)
+            for one in own
+        ]
+    )
+    return max(middles) <= min(middles) * (1 + 2 * max(settings.precision, noise))
+
+
+def last_of(gates: Sequence[int], wanted: int) -> list[int]:
+    """Returns the samples of each gate, of the last `wanted` samples."""
+    kept: list[int] = []
+    for count in reversed(gates):
+        kept.insert(0, min(count, wanted - sum(kept)))
+    return [count for count in kept if count]
 
 
 def take_samples(
@@ -277,10 +314,12 @@ def take_samples(
     begin = clock()
     elapsed = used = 0.0
     left = settings.max_time - spent
-    while len(timings) < wanted:
+    while len(timings) < wanted or (
+        sample.level and elapsed < LEVEL_WITHIN and not is_level(timings, sample, settings)
+    ):
         if settings.samples is None and timings and elapsed >= left:
             break
-        batches = min(sample.batches, wanted - len(timings))
+        batches = sample.batches if sample.level else min(sample.batches, wanted - len(timings))
         if settings.samples is None:
             batches = max(1, min(batches, int((left - elapsed) / max(sample.seconds, 1e-9))))
         timings.extend(run_batches(group, sample.loops, batches))
@@ -288,6 +327,8 @@ def take_samples(
         elapsed = clock() - begin
         used = cpu_clock() - began_cpu if cpu_clock else 0.0
         sampled()
+    gates = last_of(gates, wanted)
+    timings = timings[-sum(gates) :]
     # Rounded to a nanosecond, so that the result does not depend on the clocks' absolute values.
     cpu_seconds = round(used, 9) if cpu_clock else None
     return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9), cpu_seconds)
