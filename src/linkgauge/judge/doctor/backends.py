@@ -10,7 +10,8 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.pcie import is_accelerator
 
 _DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
-_MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than", re.IGNORECASE)
+_MISMATCH = re.compile(r"version mismatch", re.IGNORECASE)
+_OLD = re.compile(r"insufficient driver|driver.*(?:older than|too old)", re.IGNORECASE)
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
@@ -29,6 +30,10 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)
+        elif _OLD.search(reason):
+            why = "calls that the driver lacks fail"
+            remedy = ("# Update the driver, or install packages that fit the CUDA of nvidia-smi.",)
+            yield Finding("driver", "fail", backend, reason, why, remedy)
     for device in evidence.machine.accelerators.values():
         driver = _DRIVER.search(device.driver or "")
         library = _DRIVER.search(device.library or "")

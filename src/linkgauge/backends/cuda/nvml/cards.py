@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import msgspec
@@ -95,6 +95,19 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
     if not seen:  # CUDA says why there is none
         return None
     return tuple(msgspec.structs.replace(card, index=at) for at, card in enumerate(seen))
+
+
+def in_mig_mode() -> list[str]:
+    """Returns the PCI addresses of cards in MIG mode, as far as NVML knows them."""
+    found = []
+    with suppress(Exception):  # the binding's errors share no base class
+        library = open_library()
+        for at in range(int(library.nvmlDeviceGetCount())):
+            handle = library.nvmlDeviceGetHandleByIndex(at)
+            mig = Questions(library, handle).ask("MIG", "nvmlDeviceGetMigMode")
+            if mig is not None and mig[0]:
+                found.append(pci_address(library.nvmlDeviceGetPciInfo(handle)) or f"GPU {at}")
+    return found
 
 
 def _card(library: Any, handle: Any) -> Card | None:
