@@ -9,10 +9,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from linkgauge.benchmarks.catalog import ranked
+from linkgauge.engine.measuring.sampler import REPETITION_SHARE
 from linkgauge.engine.workers.process import waits_for_cpu
-from linkgauge.model.settings import Budget, Settings
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.settings import REPETITION_SECONDS, Budget, Settings
 
 from .plan import Plan, able, most_seconds
+from .repetitions import Repetitions
+from .spending import setup_seconds
 
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
@@ -56,6 +60,37 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     if settings.profile == "quick":
         aim = min(aim, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
     return Promise(aim, TIMES * aim)
+
+
+BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.3, 0.006, 0.02, 0.01
+"""The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
+those of a repetition's start and end, of a sample, and of all samples of a latency. By them, 29 of
+30 recorded runs of one and two H200s took 0.8 to 1.2 times what was expected."""
+SIMULATED_START_SECONDS = 0.7
+
+
+def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
+    """Returns about the seconds that a plan takes on a quiet machine. Returns None if that is known
+    from its settings alone: it has a profiler, a soak, or a time that the user gave."""
+    if settings.simulation is not None:
+        most = most_seconds(plan, settings)
+        return None if most is None or promise else SIMULATED_START_SECONDS + most
+    if settings.soak or settings.profiler or (promise and promise.aim == promise.most):
+        return None
+
+    def repetition(table: PlannedTable, cell: PlannedCell) -> float:
+        own = settings.of(cell)
+        sampling = max(REPETITION_SECONDS, REPETITION_SHARE * own.max_time)
+        if own.samples is not None:
+            sampling = own.samples * SAMPLE_SECONDS
+        elif cell.report.is_latency:
+            sampling = LATENCY_SECONDS
+        by_device = any(place.is_device for place in cell.places)
+        return sampling + (SETUP_SECONDS if by_device else setup_seconds(table.size))
+
+    needs = Repetitions(plan, settings).usual_seconds(repetition)
+    needs += BENCHMARK_SECONDS * len({table.benchmark for table, _ in able(plan)})
+    return needs if promise is None else min(needs, FOR_PASSES * promise.aim)
 
 
 def budget_of(

@@ -10,7 +10,7 @@ interrupted run resumes where it stopped."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -250,6 +250,17 @@ class Repetitions:
             tuple(cell for cell in table.cells if own[cell.place] in self._due)
             for table, own in zip(self._plan, self._tables, strict=True)
         )
+
+    def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
+        """Returns the seconds of the least repetitions of all cells, in recorded runs about as many
+        as were taken. `of` returns the seconds of a repetition of a cell."""
+        placed = (
+            (own[cell.place], of(table, cell))
+            for table, own in zip(self._plan, self._tables, strict=True)
+            for cell in table.cells
+            if cell.reason is None
+        )
+        return sum(self._least_of(one) * took for one, took in placed if one is one.together[0])
 
     def count_left(self) -> int:
         spending = self._spending
