@@ -20,10 +20,11 @@ from linkgauge.model.errors import (
 
 LIBRARY = "libcuda.so.1"
 _BINDINGS = "cuda.bindings.driver"
+_NONE = "CUDA_ERROR_NO_DEVICE"
 _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_OUT_OF_MEMORY": AllocationError,
     "CUDA_ERROR_DEVICE_UNAVAILABLE": DeviceLost,
-    "CUDA_ERROR_NO_DEVICE": DeviceLost,
+    _NONE: DeviceLost,
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
@@ -130,15 +131,12 @@ def open_driver() -> Driver:
         (status,) = bindings.cuInit(0)
     except RuntimeError as error:  # the bindings themselves did not find the driver
         raise Unsupported(f"cuda-bindings cannot load the driver: {error}") from error
-    if status != bindings.CUresult.CUDA_SUCCESS:
-        name = driver.error_name(status)
-        remedy = _why_none() if name == "CUDA_ERROR_NO_DEVICE" else _REMEDIES.get(name)
-        why = ": ".join(filter(None, (name, remedy)))
-        raise Unsupported(f"no CUDA device can be used: cuInit: {why}")
+    if status != bindings.CUresult.CUDA_SUCCESS and driver.error_name(status) != _NONE:
+        raise Unsupported(f"no CUDA device can be used: {driver.error('cuInit', status)}")
     if int((version := driver.version()).partition(".")[0]) < _OLDEST_MAJOR:
         oldest = f"older than CUDA {_OLDEST_MAJOR}, the oldest that linkgauge uses: update it"
         raise Unsupported(f"the driver is of CUDA {version}, {oldest}")
-    if driver.call("cuDeviceGetCount") == 0:
+    if driver.error_name(status) == _NONE or driver.call("cuDeviceGetCount") == 0:
         raise Unsupported(f"no CUDA device is visible: {_why_none()}")
     return driver
 

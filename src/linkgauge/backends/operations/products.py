@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from linkgauge.backends.offering import Offering, ProductBuffers
 from linkgauge.backends.protocol import Copy, Group, SamplingPolicy
 from linkgauge.model.operations.operation import Operation, operations_of, order_of
+from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 SAMPLE_SECONDS, SAMPLES_A_GATE = 0.012, 4
 
@@ -29,7 +30,9 @@ def products(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     if product is None or product.on_host:
         policy = SamplingPolicy(loops=1, steps=steps)
     else:
-        policy = SamplingPolicy(SAMPLE_SECONDS, 1, SAMPLES_A_GATE, steps=steps, level=True)
+        policy = SamplingPolicy(
+            SAMPLE_SECONDS, 1, SAMPLES_A_GATE, steps=steps, level=PRODUCT_SAMPLES
+        )
     if product is None:
         group.policy = policy
         return group

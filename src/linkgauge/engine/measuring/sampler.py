@@ -152,9 +152,8 @@ STEADY_SECONDS = 0.02
 WARM_SECONDS = 1.0
 """Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
 now: deadlines rest on it."""
-LEVEL_SECONDS, LEVEL_WITHIN, QUARTERS = 0.2, 1.0, 4
-"""The least seconds for which the speed of a device has to stay at one level before its samples
-count, and the seconds after which they count in any case. Quarters of that time are compared."""
+LEVEL_WITHIN, QUARTERS = 1.0, 4
+"""The seconds after which samples count although their quarters lie at different levels."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -169,7 +168,7 @@ class Sample(msgspec.Struct, frozen=True):
     most: int = SamplingPolicy().most
     rehearsed: bool = False
     steady: bool = False
-    level: bool = False
+    level: int = 0
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -264,33 +263,15 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
     return max(least, min(sample.most, math.ceil(repetition / each)))
 
 
-def is_level(timings: Sequence[Timing], sample: Sample, settings: Settings) -> bool:
-    """Whether the last samples, those of `LEVEL_SECONDS` or more, show a speed at one level: the
-    medians of their quarters differ by no more than the precision asked for, or than by noise."""
-    wanted = samples_a_repetition(sample, settings)
-    count = max(wanted, QUARTERS, math.ceil(LEVEL_SECONDS / max(sample.seconds, 1e-9)))
-    if len(timings) < count:
-        return False
-    times = [timing.seconds[0] for timing in timings[-count:]]
-    ends = [count * number // QUARTERS for number in range(QUARTERS + 1)]
-    quarters = [times[begin:end] for begin, end in pairwise(ends)]
+def is_level(times: Sequence[float], precision: float) -> bool:
+    """Whether the medians of the quarters differ by no more than the precision or the noise."""
+    size = len(times) // QUARTERS
+    quarters = [times[end - size : end] for end in range(len(times), QUARTERS - 1, -size)]
     middles = [median(own) for own in quarters]
     noise = robust_deviation(
-        [
-            abs(one / middle - 1)
-            for own, middle in zip(quarters, middles, strict=True)
-            for one in own
-        ]
+        [abs(one / of - 1) for own, of in zip(quarters, middles, strict=True) for one in own]
     )
-    return max(middles) <= min(middles) * (1 + 2 * max(settings.precision, noise))
-
-
-def last_of(gates: Sequence[int], wanted: int) -> list[int]:
-    """Returns the samples of each gate, of the last `wanted` samples."""
-    kept: list[int] = []
-    for count in reversed(gates):
-        kept.insert(0, min(count, wanted - sum(kept)))
-    return [count for count in kept if count]
+    return max(middles) <= min(middles) * (1 + max(2 * precision, 3 * noise))
 
 
 def take_samples(
@@ -314,8 +295,11 @@ def take_samples(
     begin = clock()
     elapsed = used = 0.0
     left = settings.max_time - spent
-    while len(timings) < wanted or (
-        sample.level and elapsed < LEVEL_WITHIN and not is_level(timings, sample, settings)
+    least = max(wanted, sample.level)
+    while len(timings) < least or (
+        sample.level
+        and elapsed < LEVEL_WITHIN
+        and not is_level([one.seconds[0] for one in timings[-least:]], settings.precision)
     ):
         if settings.samples is None and timings and elapsed >= left:
             break
@@ -327,8 +311,9 @@ def take_samples(
         elapsed = clock() - begin
         used = cpu_clock() - began_cpu if cpu_clock else 0.0
         sampled()
-    gates = last_of(gates, wanted)
-    timings = timings[-sum(gates) :]
+    del timings[:-wanted]
+    while (extra := sum(gates) - wanted) > 0:
+        gates[:1] = [gates[0] - extra] if gates[0] > extra else []
     # Rounded to a nanosecond, so that the result does not depend on the clocks' absolute values.
     cpu_seconds = round(used, 9) if cpu_clock else None
     return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9), cpu_seconds)
