@@ -10,7 +10,7 @@ from linkgauge.engine.measuring.sampler import Sample, take_samples
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
-SAMPLE = Sample(7, 0.012, 4, level=PRODUCT_SAMPLES)
+SAMPLE = Sample(7, 0.012, 4, SamplingPolicy(level=PRODUCT_SAMPLES))
 
 
 class Card:

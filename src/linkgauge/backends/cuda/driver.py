@@ -137,16 +137,10 @@ def open_driver() -> Driver:
         oldest = f"older than CUDA {_OLDEST_MAJOR}, the oldest that linkgauge uses: update it"
         raise Unsupported(f"the driver is of CUDA {version}, {oldest}")
     if driver.error_name(status) == _NONE or driver.call("cuDeviceGetCount") == 0:
-        raise Unsupported(f"no CUDA device is visible: {_why_none()}")
+        from .nvml.cards import why_none
+
+        raise Unsupported(f"no CUDA device is visible: {why_none()}")
     return driver
-
-
-def _why_none() -> str:
-    from .nvml.cards import in_mig_mode
-
-    if places := in_mig_mode():
-        return f"in MIG mode without instances: {', '.join(places)}: sudo nvidia-smi -mig 0 ends it"
-    return "CUDA_VISIBLE_DEVICES may hide them"
 
 
 def cuda_version(number: int) -> str:

@@ -158,17 +158,12 @@ LEVEL_WITHIN, QUARTERS = 1.0, 4
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
-    `batches` samples follow one start signal; up to `most` are taken, unless their number is fixed.
-    With `rehearsed`, one more is taken first and discarded. `steady` and `level`: see
-    `SamplingPolicy`."""
+    `batches` samples follow one start signal. The rest is as the `policy` says."""
 
     loops: int
     seconds: float = 0.0
     batches: int = 1
-    most: int = SamplingPolicy().most
-    rehearsed: bool = False
-    steady: bool = False
-    level: int = 0
+    policy: SamplingPolicy = SamplingPolicy()
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -217,7 +212,7 @@ def warm_up(
     """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`), or
     else one with as many loops as the settings or the sampling policy ask for."""
     if known is not None:
-        if not known.steady or known.seconds > WARM_SECONDS:
+        if not known.policy.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
         return known
     # Half as long a run of steady copies predicts as well.
@@ -227,10 +222,7 @@ def warm_up(
         if busy(timing) >= enough and not policy.rehearsed:
             break
     if settings.loops is not None:
-        seconds = busy(timing) * settings.loops
-        rehearsed = policy.rehearsed and seconds < policy.seconds
-        shape = rehearsed, policy.steady, policy.level
-        return Sample(settings.loops, seconds, 1, policy.most, *shape)
+        return Sample(settings.loops, busy(timing) * settings.loops, 1, policy)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < enough / 4 and loops < group.most_loops:
@@ -242,8 +234,7 @@ def warm_up(
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), policy.loops)
     batches = max(1, min(policy.batches, group.most_loops // needed))
-    shape = False, policy.steady, policy.level
-    return Sample(needed, needed * each, batches, policy.most, *shape)
+    return Sample(needed, needed * each, batches, policy)
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
@@ -253,14 +244,14 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
         return settings.samples
     share = REPETITION_SHARE if settings.soak is None else 1.0
     repetition = max(
-        STEADY_SECONDS if sample.steady else REPETITION_SECONDS, settings.max_time * share
+        STEADY_SECONDS if sample.policy.steady else REPETITION_SECONDS, settings.max_time * share
     )
     each = max(sample.seconds, 1e-9)
-    if sample.steady:
-        return max(1, min(sample.most, round(repetition / each)))
+    if sample.policy.steady:
+        return max(1, min(sample.policy.most, round(repetition / each)))
     # A quarter of the cell's time leaves enough for other repetitions.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
-    return max(least, min(sample.most, math.ceil(repetition / each)))
+    return max(least, min(sample.policy.most, math.ceil(repetition / each)))
 
 
 def is_level(times: Sequence[float], precision: float) -> bool:
@@ -287,7 +278,8 @@ def take_samples(
     cell's time, of which earlier repetitions used `spent` seconds. `sampled` is called after the
     samples of each start signal. `cpu_clock` returns this process's CPU time."""
     wanted = samples_a_repetition(sample, settings)
-    if sample.rehearsed:
+    policy = sample.policy
+    if policy.rehearsed and settings.loops is not None and sample.seconds < policy.seconds:
         run_once(group, sample.loops)
     timings: list[Timing] = []
     gates: list[int] = []
@@ -295,15 +287,15 @@ def take_samples(
     begin = clock()
     elapsed = used = 0.0
     left = settings.max_time - spent
-    least = max(wanted, sample.level)
+    least = max(wanted, policy.level)
     while len(timings) < least or (
-        sample.level
+        policy.level
         and elapsed < LEVEL_WITHIN
         and not is_level([one.seconds[0] for one in timings[-least:]], settings.precision)
     ):
         if settings.samples is None and timings and elapsed >= left:
             break
-        batches = sample.batches if sample.level else min(sample.batches, wanted - len(timings))
+        batches = sample.batches if policy.level else min(sample.batches, wanted - len(timings))
         if settings.samples is None:
             batches = max(1, min(batches, int((left - elapsed) / max(sample.seconds, 1e-9))))
         timings.extend(run_batches(group, sample.loops, batches))

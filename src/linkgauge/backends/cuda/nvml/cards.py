@@ -97,8 +97,8 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
     return tuple(msgspec.structs.replace(card, index=at) for at, card in enumerate(seen))
 
 
-def in_mig_mode() -> list[str]:
-    """Returns the PCI addresses of cards in MIG mode, as far as NVML knows them."""
+def why_none() -> str:
+    """Returns why CUDA shows no device: MIG mode, if NVML knows, or the environment."""
     found = []
     with suppress(Exception):  # the binding's errors share no base class
         library = open_library()
@@ -107,7 +107,9 @@ def in_mig_mode() -> list[str]:
             mig = Questions(library, handle).ask("MIG", "nvmlDeviceGetMigMode")
             if mig is not None and mig[0]:
                 found.append(pci_address(library.nvmlDeviceGetPciInfo(handle)) or f"GPU {at}")
-    return found
+    if not found:
+        return "CUDA_VISIBLE_DEVICES may hide them"
+    return f"in MIG mode without instances: {', '.join(found)}: sudo nvidia-smi -mig 0 ends it"
 
 
 def _card(library: Any, handle: Any) -> Card | None:
