@@ -211,7 +211,12 @@ class Ends(msgspec.Struct):
     finished: str
 
 
-def test_recorded_runs_took_about_as_long_as_their_plans_let_expect():
+@pytest.fixture
+def quiet(monkeypatch):
+    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {})
+
+
+def test_recorded_runs_took_about_as_long_as_their_plans_let_expect(quiet):
     near = 0
     for names in (OF_ONE, OF_ANOTHER, OF_TWO):
         first = recorded_of_one(names[0])
@@ -231,8 +236,12 @@ def test_recorded_runs_took_about_as_long_as_their_plans_let_expect():
     assert near >= 0.95 * len(OF_ONE + OF_ANOTHER + OF_TWO)
 
 
-def test_what_is_expected_is_never_more_than_the_passes_may_take():
+def test_what_is_expected_grows_with_waits_up_to_what_the_passes_may_take(quiet, monkeypatch):
     slow = plan_of(machine([device(0)]), "host_to_device_memcpy_ce", settings=SETTINGS)
     assert expected_seconds(slow, SETTINGS, Promise(9.0, 18.0)) == pytest.approx(8.1)
+    short = replace(SETTINGS, max_time=0.1)
+    free = expected_seconds(slow, short, None)
+    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {1: 3 * time.process_time()})
+    assert expected_seconds(slow, short, None) == pytest.approx(4 * free, rel=0.1)
     assert expected_seconds(slow, SETTINGS, Promise(9.0, 9.0)) is None  # the user said it
     assert expected_seconds(slow, replace(SETTINGS, profiler="nsys"), None) is None

@@ -70,8 +70,8 @@ SIMULATED_START_SECONDS = 0.7
 
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
-    """Returns about the seconds that a plan takes on a quiet machine. Returns None if that is known
-    from its settings alone: it has a profiler, a soak, or a time that the user gave."""
+    """Returns about the seconds that a plan takes, on a machine as busy as it is now. Returns None
+    with a profiler, a soak, or a time that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
@@ -90,7 +90,13 @@ def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) ->
 
     needs = Repetitions(plan, settings).usual_seconds(repetition)
     needs += BENCHMARK_SECONDS * len({table.benchmark for table, _ in able(plan)})
+    needs *= _slowed()
     return needs if promise is None else min(needs, FOR_PASSES * promise.aim)
+
+
+def _slowed() -> float:
+    """Returns by which factor this process took longer so far because it waited for CPUs."""
+    return 1 + max(waits_for_cpu(os.getpid()).values(), default=0.0) / time.process_time()
 
 
 def budget_of(
@@ -112,12 +118,11 @@ def budget_of(
         order = ranked(of_host, named, settings.profile)
     if settings.simulation is not None:  # where only measuring takes time
         return Budget(*found, FOR_PASSES * found.aim, found.most, order)
-    cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
-    showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(table.cells) for table in plan)
-    opening = time.monotonic() - began
+    slowed, loading, opening = _slowed(), time.process_time(), time.monotonic() - began
+    showing = slowed * END_CELL_SECONDS * sum(len(table.cells) for table in plan)
 
     def measuring(seconds: float) -> float:
-        end = LOADS * min(cpu + waited, MOST_LOAD * seconds) + showing
+        end = LOADS * min(slowed * loading, MOST_LOAD * seconds) + showing
         if asked != "plan":
             end = min(end, MOST_END * found.aim)
         return max(seconds - opening - end, LEAST_SHARE * seconds)

@@ -23,7 +23,7 @@ class DryRun(msgspec.Struct, frozen=True):
     most_seconds: The most seconds that it takes; null if that depends on the samples.
     budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
     usual: The seconds that its latest runs on this machine took; null if there are none.
-    expected: About the seconds that it takes on a quiet machine; null if nothing shows that.
+    expected: About the seconds that it takes, as the plan shows; null if nothing shows that.
     repeated_for: The seconds for which it is repeated; null if it is not."""
 
     plan: Plan
