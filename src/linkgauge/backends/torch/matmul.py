@@ -11,7 +11,7 @@ from linkgauge.model.operations.operation import (
     OperationName,
     order_of,
     tolerance,
-    wrong_sum,
+    wrong_of,
 )
 
 from .runtime import TorchDevice, calling
@@ -72,14 +72,8 @@ class TorchProductWork:
             a, b, product = (self._double(one) for one in (self._a, self._b, self.product))
             signs = signs.to(a.device)
             expected, found = a @ self._folded(b, signs), self._folded(product, signs)
-            # A difference that is no number compares as false.
-            close = (found - expected).abs() <= tolerance(self.operation, self.order)
-            wrong = (~close).nonzero()
-            if not len(wrong):
-                return None
-            row, block = (int(place) for place in wrong[0])
-            sums = float(found[row, block]), float(expected[row, block])
-        return wrong_sum(self.order, row, block, *sums)
+            allowed = tolerance(self.operation, self.order)
+            return wrong_of(torch, found, expected, allowed)
 
     def _double(self, matrix: Any) -> Any:
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
