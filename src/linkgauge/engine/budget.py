@@ -62,10 +62,11 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     return Promise(aim, TIMES * aim)
 
 
-BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.3, 0.006, 0.02, 0.01
+BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.35, 0.006, 0.02, 0.01
 """The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
-those of a repetition's start and end, of a sample, and of all samples of a latency. By them, 29 of
-30 recorded runs of one and two H200s took 0.8 to 1.2 times what was expected."""
+those of a repetition's start and end, of a sample, and of all samples of a latency. Before their
+samples, products rest and wait for 0.2 s. Without these, 28 of 30 recorded runs of one and two
+H200s took 0.8 to 1.2 times what was expected."""
 SIMULATED_START_SECONDS = 0.7
 
 
@@ -82,7 +83,7 @@ def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) ->
         own = settings.of(cell)
         sampling = max(REPETITION_SECONDS, REPETITION_SHARE * own.max_time)
         if own.samples is not None:
-            sampling = own.samples * SAMPLE_SECONDS
+            sampling = own.samples * SAMPLE_SECONDS + (0.0 if cell.does.product is None else 0.2)
         elif cell.report.is_latency:
             sampling = LATENCY_SECONDS
         by_device = any(place.is_device for place in cell.places)

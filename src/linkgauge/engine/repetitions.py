@@ -23,7 +23,7 @@ from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-from .enough import REPETITIONS, is_done, is_enough, least_repetitions
+from .enough import PRODUCT_REPETITIONS, REPETITIONS, is_done, is_enough, least_repetitions
 from .equivalent_cells import class_of
 from .spending import Spending
 
@@ -97,7 +97,8 @@ class Repetitions:
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
-                    always = REPETITIONS if is_oversubscribed or cell.does.product else 1
+                    own_always = 1 if cell.does.product is None else _of_product(cell, settings)
+                    always = max(own_always, REPETITIONS if is_oversubscribed else 1)
                     self._classes[kind] = _Peers(settings.of(cell), always)
                 peers = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
@@ -348,6 +349,12 @@ class Repetitions:
             one for one in self._cells if one.taken
             and is_enough(self._merged(one), self._least_of(one), one.peers.settings)
         })  # fmt: skip
+
+
+def _of_product(cell: PlannedCell, settings: Settings) -> int:
+    on_device = any(transfer.engine.owner.is_device for transfer in cell.transfers)
+    is_capped = on_device and settings.simulation is None
+    return PRODUCT_REPETITIONS if is_capped else REPETITIONS
 
 
 def _pick(peers: Sequence[_Cell]) -> None:

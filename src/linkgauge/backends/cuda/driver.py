@@ -18,6 +18,8 @@ from linkgauge.model.errors import (
     pip_install,
 )
 
+from .settings import cuda_version
+
 LIBRARY = "libcuda.so.1"
 _BINDINGS = "cuda.bindings.driver"
 _NONE = "CUDA_ERROR_NO_DEVICE"
@@ -141,10 +143,6 @@ def open_driver() -> Driver:
 
         raise Unsupported(f"no CUDA device is visible: {why_none()}")
     return driver
-
-
-def cuda_version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _extra(library: ctypes.CDLL) -> str:

@@ -152,8 +152,9 @@ STEADY_SECONDS = 0.02
 WARM_SECONDS = 1.0
 """Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
 now: deadlines rest on it."""
-LEVEL_WITHIN, QUARTERS = 1.0, 4
-"""The seconds after which samples count although their quarters lie at different levels."""
+LEVEL_WITHIN, QUARTERS, REST_SECONDS = 1.0, 4, 0.1
+"""The seconds after which samples count although their quarters lie at different levels, and the
+seconds of rest before them, so that the power cap acts alike in each repetition."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -281,6 +282,8 @@ def take_samples(
     policy = sample.policy
     if policy.rehearsed and settings.loops is not None and sample.seconds < policy.seconds:
         run_once(group, sample.loops)
+    if policy.level:
+        time.sleep(REST_SECONDS)
     timings: list[Timing] = []
     gates: list[int] = []
     began_cpu = cpu_clock() if cpu_clock else 0.0

@@ -66,15 +66,15 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
 def time_of(dry: DryRun) -> str:
     """Returns how long a run takes, as far as that is known before: usually, and at most."""
     most = dry.most_seconds if dry.budget is None else dry.budget.most
-    usual = ""
+    said = []
     if dry.usual is not None:
-        usual = f"about {format_duration(dry.usual)}, as its latest runs here took"
+        said.append(f"about {format_duration(dry.usual)}, as its latest runs here took")
     elif dry.expected is not None:
-        usual = f"about {format_duration(max(1, round(dry.expected)))}"
-    is_bound = most is not None and (dry.budget is not None or not usual)
-    busy = " if the machine is busy" if dry.budget is not None and usual else ""
-    bound = f"at most {format_duration(most)}{busy}" if is_bound else ""
-    time = (", " if dry.usual is None else "; ").join(filter(None, (usual, bound)))
+        said.append(f"about {format_duration(max(1, round(dry.expected)))}")
+    if most is not None and (dry.budget is not None or not said):
+        busy = " if the machine is busy" if dry.budget is not None and said else ""
+        said.append(f"at most {format_duration(most)}{busy}")
+    time = (", " if dry.usual is None else "; ").join(said)
     if dry.repeated_for is not None:
         return f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
     return time or "time depends on the samples"

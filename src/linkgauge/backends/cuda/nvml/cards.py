@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.backends.cuda.driver import cuda_version
-from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
+from linkgauge.backends.cuda.settings import cuda_version, load_tuned, tuned_notes
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.hardware.gaps import Gap
