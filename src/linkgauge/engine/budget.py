@@ -62,10 +62,10 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     return Promise(aim, TIMES * aim)
 
 
-BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.35, 0.006, 0.02, 0.01
+BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.38, 0.006, 0.02, 0.01
 """The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
 those of a repetition's start and end, of a sample, and of all samples of a latency. Before their
-samples, products rest and wait for 0.2 s. Without these, 28 of 30 recorded runs of one and two
+samples, products rest and wait for 0.2 s. Without these, 29 of 30 recorded runs of one and two
 H200s took 0.8 to 1.2 times what was expected."""
 SIMULATED_START_SECONDS = 0.7
 
