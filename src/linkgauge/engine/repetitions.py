@@ -97,8 +97,7 @@ class Repetitions:
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
-                    own_always = 1 if cell.does.product is None else _of_product(cell, settings)
-                    always = max(own_always, REPETITIONS if is_oversubscribed else 1)
+                    always = _always(cell, settings, is_oversubscribed)
                     self._classes[kind] = _Peers(settings.of(cell), always)
                 peers = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
@@ -351,10 +350,11 @@ class Repetitions:
         })  # fmt: skip
 
 
-def _of_product(cell: PlannedCell, settings: Settings) -> int:
+def _always(cell: PlannedCell, settings: Settings, is_oversubscribed: bool) -> int:
     on_device = any(transfer.engine.owner.is_device for transfer in cell.transfers)
-    is_capped = on_device and settings.simulation is None
-    return PRODUCT_REPETITIONS if is_capped else REPETITIONS
+    if cell.does.product is not None and on_device and settings.simulation is None:
+        return PRODUCT_REPETITIONS
+    return REPETITIONS if is_oversubscribed or cell.does.product else 1
 
 
 def _pick(peers: Sequence[_Cell]) -> None:
