@@ -72,11 +72,13 @@ SIMULATED_START_SECONDS = 0.7
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
     """Returns about the seconds that a plan takes, on a machine as busy as it is now. Returns None
-    with a profiler, a soak, or a time that the user gave."""
+    with a profiler, a soak, an AI workload, or a time that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
-    if settings.soak or settings.profiler or (promise and promise.aim == promise.most):
+    is_asked = promise is not None and promise.aim == promise.most
+    works = any(cell.workload is not None for _, cell in able(plan))
+    if settings.soak or settings.profiler or is_asked or works:
         return None
 
     def repetition(table: PlannedTable, cell: PlannedCell) -> float:

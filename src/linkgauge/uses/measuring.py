@@ -62,7 +62,8 @@ def carry_out(
             if only_plan:
                 display.format.write(PLAN, dry)
                 return 0
-            report.say(f"takes {time_of(dry)}")
+            if (dry.usual, dry.expected, dry.budget) != (None, None, None):
+                report.say(f"takes {time_of(dry)}")
         return concluded(session, plan, report, report.keeper, report.conclude)
 
 
