@@ -21,19 +21,19 @@ import msgspec
 from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.matmul import CudaProductWork
-from linkgauge.backends.operations.products import PRODUCTS_A_SAMPLE, WARM_UPS, ProductGroup
+from linkgauge.backends.operations.products import ProductGroup
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.operations.operation import PRODUCTS, operations_of, size_of
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import PRODUCT_SAMPLES
 from turns import Ratio, ratio, seconds, take_turns, watched
 
 BAR = 0.97, 1.03
+BATCHES = 50
 ROUNDS = 15
-TIMED = PRODUCTS_A_SAMPLE * PRODUCT_SAMPLES
+WARM_UPS, TIMED = 10, 100
 WORK = parse_transfer("null -> null by cuda:0.sm")
 _DTYPES = {
     "matmul-fp32": "float32",
@@ -93,8 +93,13 @@ def compare(backend: CudaBackend, torch: Any, operation: Any, order: int, rounds
         assert isinstance(group.product, CudaProductWork)
         work = operations_of(order) * TIMED
         theirs = by_torch(torch, group.product, operation, order)
+
+        def ours() -> float:
+            seconds(group, WARM_UPS)
+            return work / seconds(group, TIMED // BATCHES, BATCHES)
+
         runs = {
-            "ours": lambda: work / seconds(group, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES),
+            "ours": ours,
             "torch": lambda: work / theirs(),
         }
         take_turns(runs, 1)

@@ -56,7 +56,10 @@ def test_a_status_is_followed_to_the_doctor(status, kind):
 def test_a_device_that_another_process_has_for_itself_is_not_lost():
     bindings = card()
     bindings.failing["cuDevicePrimaryCtxRetain"] = Status.CUDA_ERROR_DEVICE_UNAVAILABLE
-    assert outcome(backend_of(bindings), "cuda:0 -> cuda:0 by ce").kind == "call"
+    cell = outcome(backend_of(bindings), "cuda:0 -> cuda:0 by ce")
+    assert cell.kind == "call"
+    assert cell.reason.endswith("sudo nvidia-smi -c DEFAULT lets all processes in)")
+    assert "\n" not in cell.reason
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,24 @@
 """A run ends by its time budget, and spends it where figures are least precise."""
 
+import gzip
 import time
 from collections import Counter
 from contextlib import closing
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from fakes import device, machine
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import budget, controller
-from linkgauge.engine.budget import budget_of, promise_of
+from linkgauge.engine.budget import (
+    Promise,
+    budget_of,
+    expected_seconds,
+    promise_of,
+    seconds_between,
+)
 from linkgauge.engine.controller import Observer, execute
 from linkgauge.engine.kept.journal import (
     MeasuredRepetition,
@@ -23,9 +31,12 @@ from linkgauge.engine.kept.run_state import state_of
 from linkgauge.engine.repetitions import Repetitions
 from linkgauge.engine.workers.messages import Repetition
 from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.model.by_name import by_name
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import more_precise, unreached
+from recorded_kit import OF_ANOTHER, OF_ONE, OF_TWO, RECORDED, recorded_of_one
 from repetition_kit import plan_of, planned, repeated, table
 
 SETTINGS = Settings((64,), precision=0.01, max_time=6000.0)
@@ -193,3 +204,47 @@ def test_a_busy_machine_leaves_more_time_for_the_report_where_the_plan_says_how_
     assert busy == pytest.approx(60 - 3 - 5 * 1.3, abs=0.1)
     assert overloaded == pytest.approx(60 - 3 - 5 * 7.5, abs=1.5)
     assert all(one.order == () for one in found)
+
+
+class Ends(msgspec.Struct):
+    started: str
+    finished: str
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {})
+
+
+def test_recorded_runs_took_about_as_long_as_their_plans_let_expect(quiet):
+    near = 0
+    for names in (OF_ONE, OF_ANOTHER, OF_TWO):
+        first = recorded_of_one(names[0])
+        plan = tuple(
+            by_name(PlannedTable, result, cells=tuple(
+                by_name(PlannedCell, cell, reason=None, number=0, round=None, at_once=False)
+                for cell in result.cells if cell.summary is not None
+            )) for result in first.results if result.benchmark != "gpu_matmul"
+        )  # fmt: skip
+        # They had fewer repetitions then.
+        products = sum(cell.seconds for result in first.results for cell in result.cells
+                       if result.benchmark == "gpu_matmul")  # fmt: skip
+        promise = promise_of(plan, first.settings, "plan")
+        seconds = expected_seconds(plan, first.settings, promise)
+        assert promise.aim > 4 * seconds  # what was said before
+        files = (gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()) for name in names)
+        ends = [msgspec.json.decode(file, type=Ends) for file in files]
+        took = [seconds_between(one.started, one.finished) - products for one in ends]
+        near += sum(0.8 < one / seconds < 1.2 for one in took)
+    assert near >= 0.95 * len(OF_ONE + OF_ANOTHER + OF_TWO)
+
+
+def test_what_is_expected_grows_with_waits_up_to_what_the_passes_may_take(quiet, monkeypatch):
+    slow = plan_of(machine([device(0)]), "host_to_device_memcpy_ce", settings=SETTINGS)
+    assert expected_seconds(slow, SETTINGS, Promise(9.0, 18.0)) == pytest.approx(8.1)
+    short = replace(SETTINGS, max_time=0.1)
+    free = expected_seconds(slow, short, None)
+    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {1: 3 * time.process_time()})
+    assert expected_seconds(slow, short, None) == pytest.approx(4 * free, rel=0.1)
+    assert expected_seconds(slow, SETTINGS, Promise(9.0, 9.0)) is None  # the user said it
+    assert expected_seconds(slow, replace(SETTINGS, profiler="nsys"), None) is None

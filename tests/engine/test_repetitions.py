@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.engine.enough import least_repetitions
 from linkgauge.engine.repetitions import Repetitions
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from repetition_kit import planned, repeated, table
@@ -138,16 +139,24 @@ def test_a_cell_whose_samples_are_counted_is_repeated_once_whatever_the_others_t
 
 
 @pytest.mark.parametrize("seconds", [0.1, 3 * SETTINGS.max_time])
-def test_products_are_measured_in_three_repetitions(seconds):
+@pytest.mark.parametrize(("text", "count"), [("host:0.cpu", 3), ("cuda:0.sm", 6)])
+def test_products_are_measured_in_several_repetitions(seconds, text, count):
     """So their range counts what varies between moments, however long one takes."""
-    product = replace(planned("1"), operation="matmul-fp32", report=Report.RATE)
+    transfers = parse_transfers(f"null -> null by {text}")
+    product = replace(
+        planned("1"), transfers=transfers, operation="matmul-fp32", report=Report.RATE
+    )
     repetitions = Repetitions((table(product),), SETTINGS)
     while any(left := repetitions.left()):
         for cell in left[0]:
             one = repeated(cell, 1.0, 1.1, seconds=seconds)
             repetitions.add(0, replace(one, operation=cell.operation))
     (done,) = repetitions.cells(0)
-    assert (done.stopped, len(done.repetitions), done.interval.degrees) == ("samples", 3, 2)
+    assert (done.stopped, len(done.repetitions), done.interval.degrees) == (
+        "samples",
+        count,
+        count - 1,
+    )
     fixed = Repetitions((table(product),), replace(SETTINGS, samples=5))
     (cell,) = fixed.left()[0]
     fixed.add(0, repeated(cell, *[1.0] * 5, seconds=seconds))

@@ -1,6 +1,7 @@
 """Hockney's line: exact where times lie on one, honest where they do not."""
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
@@ -105,3 +106,38 @@ def test_what_is_known_is_known_to_a_quarter(noise):
             missed += value is not None and abs(value / true - 1) > KNOWN
     assert known > 2000
     assert missed < 0.01 * known
+
+
+RECORDED = Path(__file__).parents[1] / "data"
+
+
+def recorded(file):
+    """Yields the times of each collective of nccl-tests, out of place and in place."""
+    found, name = {}, ""
+    for text in (RECORDED / file).read_text().splitlines():
+        words = text.split()
+        if "Collective test starting" in text:
+            name = words[-1]
+        elif words and words[0].isdigit() and int(words[0]):
+            for place, column in (("out", 5), ("in", 9)):
+                if words[column] != "N/A":
+                    time = Timed(int(words[0]), int(words[0]), 1e-6 * float(words[column]))
+                    found.setdefault((name, place), []).append(time)
+    return found
+
+
+@pytest.mark.parametrize("file", ["nccl-tests-2xH200.txt", "nccl-tests-4xH200.txt"])
+def test_pieces_of_recorded_collectives_miss_no_time_by_more_than_a_twentieth(file):
+    curves = recorded(file)
+    assert ("all_reduce_perf", "out") in curves
+    for of, times in curves.items():
+        found = fit(times)
+        # 16 to 20 µs in turn up to 32 KiB: such times follow no lines.
+        if (file, of) == ("nccl-tests-2xH200.txt", ("sendrecv_perf", "out")):
+            assert found.pieces == ()
+            continue
+        assert found.pieces
+        for time in times:
+            (piece,) = [one for one in found.pieces if one.least <= time.size <= one.most]
+            seconds = piece.latency + (time.bytes / piece.bandwidth if piece.bandwidth else 0)
+            assert seconds == pytest.approx(time.seconds, rel=OFF_PIECE * 1.0001)

@@ -14,7 +14,7 @@ from linkgauge.model.operations.operation import (
     OperationName,
     order_of,
     tolerance,
-    wrong_sum,
+    wrong_of,
 )
 
 from .protocol import Gated, SamplingPolicy, Timing
@@ -63,15 +63,8 @@ class HostProducts(Gated):
         )
 
     def mismatch(self) -> str | None:
-        numpy = self._numpy
         expected, found = self._a.astype(float) @ self._folded(self._b), self._folded(self._product)
-        # A difference that is no number compares as false.
-        wrong = numpy.argwhere(~(abs(found - expected) <= self._tolerance))
-        if not len(wrong):
-            return None
-        row, block = map(int, wrong[0])
-        sums = float(found[row, block]), float(expected[row, block])
-        return wrong_sum(len(found), row, block, *sums)
+        return wrong_of(self._numpy, found, expected, self._tolerance)
 
     def _folded(self, matrix: Any) -> Any:
         firsts = range(0, len(matrix), BLOCK)

@@ -149,7 +149,8 @@ class SamplingPolicy(msgspec.Struct, frozen=True):
     `sustained`: all copies run for several loops of the slowest. A loop has `steps` latencies, such
     as accesses. `rehearsed`: an uncounted sample comes before short ones, as the first is slower.
     `steady`: samples of one repetition hardly differ, and buffers outlive repetitions; so there are
-    few samples, only a cell's first repetition warms up, and sources are filled once."""
+    few samples, only a cell's first repetition warms up, and sources are filled once. Samples count
+    once `level` of them show one speed, since a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -159,6 +160,7 @@ class SamplingPolicy(msgspec.Struct, frozen=True):
     steps: int = 1
     rehearsed: bool = False
     steady: bool = False
+    level: int = 0
 
 
 class Group(Protocol):

@@ -9,10 +9,14 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from linkgauge.benchmarks.catalog import ranked
+from linkgauge.engine.measuring.sampler import REPETITION_SHARE
 from linkgauge.engine.workers.process import waits_for_cpu
-from linkgauge.model.settings import Budget, Settings
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.settings import REPETITION_SECONDS, Budget, Settings
 
 from .plan import Plan, able, most_seconds
+from .repetitions import Repetitions
+from .spending import setup_seconds
 
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
@@ -60,6 +64,46 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     return Promise(aim, TIMES * aim)
 
 
+BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.38, 0.006, 0.02, 0.01
+"""The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
+those of a repetition's start and end, of a sample, and of all samples of a latency. Before their
+samples, products rest and wait for 0.2 s. Without these, 29 of 30 recorded runs of one and two
+H200s took 0.8 to 1.2 times what was expected."""
+SIMULATED_START_SECONDS = 0.7
+
+
+def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
+    """Returns about the seconds that a plan takes, on a machine as busy as it is now. Returns None
+    with a profiler, a soak, an AI workload, or a time that the user gave."""
+    if settings.simulation is not None:
+        most = most_seconds(plan, settings)
+        return None if most is None or promise else SIMULATED_START_SECONDS + most
+    is_asked = promise is not None and promise.aim == promise.most
+    works = any(cell.workload is not None for _, cell in able(plan))
+    if settings.soak or settings.profiler or is_asked or works:
+        return None
+
+    def repetition(table: PlannedTable, cell: PlannedCell) -> float:
+        own = settings.of(cell)
+        sampling = max(REPETITION_SECONDS, REPETITION_SHARE * own.max_time)
+        if own.samples is not None:
+            sampling = own.samples * SAMPLE_SECONDS + (0.0 if cell.does.product is None else 0.2)
+        elif cell.report.is_latency:
+            sampling = LATENCY_SECONDS
+        by_device = any(place.is_device for place in cell.places)
+        return sampling + (SETUP_SECONDS if by_device else setup_seconds(table.size))
+
+    needs = Repetitions(plan, settings).usual_seconds(repetition)
+    needs += BENCHMARK_SECONDS * len({table.benchmark for table, _ in able(plan)})
+    needs *= _slowed()
+    return needs if promise is None else min(needs, FOR_PASSES * promise.aim)
+
+
+def _slowed() -> float:
+    """Returns by which factor this process took longer so far because it waited for CPUs."""
+    return 1 + max(waits_for_cpu(os.getpid()).values(), default=0.0) / time.process_time()
+
+
 def budget_of(
     plan: Plan,
     settings: Settings,
@@ -79,12 +123,11 @@ def budget_of(
         order = ranked(of_host, named, settings.profile)
     if settings.simulation is not None:  # where only measuring takes time
         return Budget(*found, FOR_PASSES * found.aim, found.most, order)
-    cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
-    showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(table.cells) for table in plan)
-    opening = time.monotonic() - began
+    slowed, loading, opening = _slowed(), time.process_time(), time.monotonic() - began
+    showing = slowed * END_CELL_SECONDS * sum(len(table.cells) for table in plan)
 
     def measuring(seconds: float) -> float:
-        end = LOADS * min(cpu + waited, MOST_LOAD * seconds) + showing
+        end = LOADS * min(slowed * loading, MOST_LOAD * seconds) + showing
         if asked != "plan":
             end = min(end, MOST_END * found.aim)
         return max(seconds - opening - end, LEAST_SHARE * seconds)

@@ -24,6 +24,9 @@ _LEAST_TO_JUDGE = 9
 """The fewest samples of a cell that show that it cannot become precise."""
 REPETITIONS = 3
 """The repetitions of a cell that make its interval count the variation between moments."""
+PRODUCT_REPETITIONS = 6
+"""Those of a product on a device: its speed under a power cap varies between moments, unlike that
+of other products, and by three repetitions alone Student's t makes ranges of ±5 %."""
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:

@@ -10,7 +10,7 @@ interrupted run resumes where it stopped."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -23,7 +23,14 @@ from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
-from .enough import REPETITIONS, class_of, is_done, is_enough, least_repetitions
+from .enough import (
+    PRODUCT_REPETITIONS,
+    REPETITIONS,
+    class_of,
+    is_done,
+    is_enough,
+    least_repetitions,
+)
 from .spending import Spending
 
 _PICKED = 24
@@ -96,7 +103,7 @@ class Repetitions:
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
                 if kind not in self._classes:
-                    always = REPETITIONS if is_oversubscribed or cell.does.product else 1
+                    always = _always(cell, settings, is_oversubscribed)
                     self._classes[kind] = _Peers(settings.of(cell), always)
                 peers = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
@@ -250,6 +257,17 @@ class Repetitions:
             for table, own in zip(self._plan, self._tables, strict=True)
         )
 
+    def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
+        """Returns the seconds of the least repetitions of all cells, in recorded runs about as many
+        as were taken. `of` returns the seconds of a repetition of a cell."""
+        placed = (
+            (own[cell.place], of(table, cell))
+            for table, own in zip(self._plan, self._tables, strict=True)
+            for cell in table.cells
+            if cell.reason is None
+        )
+        return sum(self._least_of(one) * took for one, took in placed if one is one.together[0])
+
     def count_left(self) -> int:
         spending = self._spending
         lacking = {
@@ -336,6 +354,13 @@ class Repetitions:
             one for one in self._cells if one.taken
             and is_enough(self._merged(one), self._least_of(one), one.peers.settings)
         })  # fmt: skip
+
+
+def _always(cell: PlannedCell, settings: Settings, is_oversubscribed: bool) -> int:
+    on_device = any(transfer.engine.owner.is_device for transfer in cell.transfers)
+    if cell.does.product is not None and on_device and settings.simulation is None:
+        return PRODUCT_REPETITIONS
+    return REPETITIONS if is_oversubscribed or cell.does.product else 1
 
 
 def _pick(peers: Sequence[_Cell]) -> None:

@@ -39,7 +39,7 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
     "thread latency": RecordedKind(0.064, 0.28),
     "collectives": RecordedKind(0.0013, 0.012, alone=True),
     "short collectives": RecordedKind(0.14, 0.41),
-    "products": RecordedKind(0.01, 0.13, alone=True),
+    "products": RecordedKind(0.0015, 0.13, alone=True),
     "host products": RecordedKind(0.08, 0.29),
     "host memory": RecordedKind(0.05, 0.23),
     "host memory by several threads": RecordedKind(0.12, 0.39),

@@ -250,7 +250,7 @@ BEST_OF = 5
 OVERLAP_SAMPLES = 11
 """The samples of a cell that reports a hidden share, which near 0 has no relative precision."""
 PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 17, 7
-"""The samples of a repetition of products on a device (two products each), and on the host."""
+"""The samples of a repetition of products on a device (of 12 ms or more), and on the host."""
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):

@@ -74,6 +74,11 @@ class LiveReport(Observer):
         self._bar.close()
         self._ending.__exit__(None, None, None)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a person sees on a terminal how the run goes."""
+        return self._progress is not None
+
     def begun(self, _machine: Machine) -> None:
         if self._progress is not None:
             with Interrupts() as interrupts, interrupts.held():  # half a bar would stay

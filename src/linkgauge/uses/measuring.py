@@ -84,9 +84,9 @@ def carry_out(
     with opened_by_launch(request, first) as session, LiveReport(keeper_of(display)) as report:
         session.look_first(measures=not only_plan)
         plan = planned(session, report, display)
-        if only_plan:
+        if only_plan or report.is_watched:
             from linkgauge.report.formats import PLAN
-            from linkgauge.report.sections.plan import dry_run
+            from linkgauge.report.sections.plan import dry_run, time_of
 
             from .earlier_runs import usual_seconds
 
@@ -94,8 +94,12 @@ def carry_out(
             usual = None
             if asked.budget == "plan":
                 usual = usual_seconds(plan, session.machine, asked.settings)
-            display.format.write(PLAN, dry_run(plan, asked.settings, asked.budget, usual))
-            return 0
+            dry = dry_run(plan, asked.settings, asked.budget, usual)
+            if only_plan:
+                display.format.write(PLAN, dry)
+                return 0
+            if (dry.usual, dry.expected, dry.budget) != (None, None, None):
+                report.say(f"takes {time_of(dry)}")
         return concluded(session, plan, report, report.keeper, report.conclude)
 
 

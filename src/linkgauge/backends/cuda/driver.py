@@ -18,12 +18,15 @@ from linkgauge.model.errors import (
     pip_install,
 )
 
+from .settings import cuda_version
+
 LIBRARY = "libcuda.so.1"
 _BINDINGS = "cuda.bindings.driver"
+_NONE = "CUDA_ERROR_NO_DEVICE"
 _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_OUT_OF_MEMORY": AllocationError,
     "CUDA_ERROR_DEVICE_UNAVAILABLE": DeviceLost,
-    "CUDA_ERROR_NO_DEVICE": DeviceLost,
+    _NONE: DeviceLost,
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
@@ -34,6 +37,20 @@ _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
 this."""
 _OLDEST_MAJOR = 12
 _NEWEST_MAJOR = 13
+_FITTING = "update the driver, or install what fits it: "
+_REMEDIES = {
+    "CUDA_ERROR_STUB_LIBRARY": f"{LIBRARY} is a toolkit's stub: take it out of LD_LIBRARY_PATH",
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": "its compute mode is exclusive and another process has it, or "
+    "prohibited: sudo nvidia-smi -c DEFAULT lets all processes in",
+    "CUDA_ERROR_SYSTEM_NOT_READY": "sudo systemctl start nvidia-fabricmanager",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": f"version mismatch: {LIBRARY} is not that of the loaded "
+    "kernel module: reboot, or load the module again",
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": f"the driver is older than {LIBRARY}, which is of "
+    "a compat package: update the driver, or take the package out of LD_LIBRARY_PATH",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the driver is older than NVRTC: "
+    f"{_FITTING}{pip_install('linkgauge[cuda12]')}",
+}
+"""What the user can do about a status."""
 
 
 class Driver:
@@ -50,8 +67,10 @@ class Driver:
         it fails, raises what `error` returns, with `about` (such as sizes) in the message."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
-        except RuntimeError as error:  # the bindings did not find the function: an older driver
-            raise BackendError(name, str(error)) from error
+        except RuntimeError as error:  # the bindings did not find the function
+            remedy = f"{_FITTING}{pip_install('linkgauge[cuda12]')}"
+            older = f"{error}: the driver is older than cuda-bindings: {remedy}"
+            raise BackendError(name, older) from error
         if status != self._success:
             raise self.error(name, status, about)
         if not values:
@@ -66,7 +85,9 @@ class Driver:
         if kind is DeviceLost and call == _TAKES_DEVICE:
             kind = BackendError
         lost = self._ask_for_lost() if kind is BackendError else None
-        said = "; ".join(filter(None, (about, lost and f"NVML: {lost} is lost")))
+        remedy = None if kind is DeviceLost else _REMEDIES.get(name)
+        found = about, lost and f"NVML: {lost} is lost", remedy
+        said = "; ".join(filter(None, found))
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
@@ -112,15 +133,16 @@ def open_driver() -> Driver:
         (status,) = bindings.cuInit(0)
     except RuntimeError as error:  # the bindings themselves did not find the driver
         raise Unsupported(f"cuda-bindings cannot load the driver: {error}") from error
-    if status != bindings.CUresult.CUDA_SUCCESS:
-        raise Unsupported(f"no CUDA device can be used: cuInit: {driver.error_name(status)}")
-    if driver.call("cuDeviceGetCount") == 0:
-        raise Unsupported("no CUDA device is visible (CUDA_VISIBLE_DEVICES may hide them)")
+    if status != bindings.CUresult.CUDA_SUCCESS and driver.error_name(status) != _NONE:
+        raise Unsupported(f"no CUDA device can be used: {driver.error('cuInit', status)}")
+    if int((version := driver.version()).partition(".")[0]) < _OLDEST_MAJOR:
+        oldest = f"older than CUDA {_OLDEST_MAJOR}, the oldest that linkgauge uses: update it"
+        raise Unsupported(f"the driver is of CUDA {version}, {oldest}")
+    if driver.error_name(status) == _NONE or driver.call("cuDeviceGetCount") == 0:
+        from .nvml.cards import why_none
+
+        raise Unsupported(f"no CUDA device is visible: {why_none()}")
     return driver
-
-
-def cuda_version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _extra(library: ctypes.CDLL) -> str:

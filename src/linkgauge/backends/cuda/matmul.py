@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import (
@@ -118,9 +117,7 @@ class CudaProductWork:
             device.driver.call("cuStreamSynchronize", device.aside)
             close = made.pop_all().close
         entries = _LAUNCHES, 0
-        self.work = StreamWork(
-            device, "kernel", self._enqueue, entries, warm_up=WARM_UPS, close=close
-        )
+        self.work = StreamWork(device, "kernel", self._enqueue, entries, warm_up=1, close=close)
 
     def _enqueue(self, streams: Sequence[Any], loops: int) -> None:
         self._blas.bind(streams[0])

@@ -150,3 +150,7 @@ def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySetti
     if operation != "copy":
         return BULK_DEFAULT if operation == "bulk-copy" else ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT
+
+
+def cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"

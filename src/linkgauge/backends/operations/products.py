@@ -1,4 +1,4 @@
-"""Matrix products, timed as torch.matmul usually is: 100 on a device, after 10 to warm up."""
+"""Matrix products, timed on a device once its power cap has set the speed that it sustains."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from linkgauge.backends.protocol import Copy, Group, SamplingPolicy
 from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
-WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""The number of products to warm up, and in a sample. 100 products are timed in 50 samples."""
+SAMPLE_SECONDS, SAMPLES_A_GATE = 0.012, 4
 
 
 class ProductGroup:
@@ -31,7 +30,9 @@ def products(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     if product is None or product.on_host:
         policy = SamplingPolicy(loops=1, steps=steps)
     else:
-        policy = SamplingPolicy(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
+        policy = SamplingPolicy(
+            SAMPLE_SECONDS, 1, SAMPLES_A_GATE, steps=steps, level=PRODUCT_SAMPLES
+        )
     if product is None:
         group.policy = policy
         return group

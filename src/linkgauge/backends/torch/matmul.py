@@ -1,10 +1,9 @@
-"""Matrix products by torch.matmul, timed as in backend `cuda`: 100, after 10 to warm up."""
+"""Matrix products by torch.matmul, timed as in backend `cuda`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import (
@@ -12,7 +11,7 @@ from linkgauge.model.operations.operation import (
     OperationName,
     order_of,
     tolerance,
-    wrong_sum,
+    wrong_of,
 )
 
 from .runtime import TorchDevice, calling
@@ -46,7 +45,7 @@ class TorchProductWork:
                 torch.randn(shape, generator=draw).to(kind).to(unit.device) for _ in range(2)
             )
             self.product = torch.full(shape, torch.nan, dtype=kind, device=unit.device)
-        self.enqueue(1 if unit.is_cpu else WARM_UPS)
+        self.enqueue(1)
         unit.finish()
 
     def enqueue(self, loops: int) -> None:
@@ -73,14 +72,8 @@ class TorchProductWork:
             a, b, product = (self._double(one) for one in (self._a, self._b, self.product))
             signs = signs.to(a.device)
             expected, found = a @ self._folded(b, signs), self._folded(product, signs)
-            # A difference that is no number compares as false.
-            close = (found - expected).abs() <= tolerance(self.operation, self.order)
-            wrong = (~close).nonzero()
-            if not len(wrong):
-                return None
-            row, block = (int(place) for place in wrong[0])
-            sums = float(found[row, block]), float(expected[row, block])
-        return wrong_sum(self.order, row, block, *sums)
+            allowed = tolerance(self.operation, self.order)
+            return wrong_of(torch, found, expected, allowed)
 
     def _double(self, matrix: Any) -> Any:
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()

@@ -227,7 +227,7 @@ class _Together:
                 for cell, own in zip(self._cells, split, strict=True)
             )
             for cell, result in zip(self._cells, results, strict=True):
-                if sample.steady and result.verified:
+                if sample.policy.steady and result.verified:
                     cell.know_contents(pool)
             return Repeated(results, Known(sample, results[0].definition))
 

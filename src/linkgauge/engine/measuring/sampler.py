@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from linkgauge.backends.protocol import MOST_BATCHES, Group, SamplingPolicy, Timing
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
+from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.transfer import Cell, Report
 
 # The rates of concurrent transfers in one sample, by the cell's report.
@@ -151,19 +152,19 @@ STEADY_SECONDS = 0.02
 WARM_SECONDS = 1.0
 """Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
 now: deadlines rest on it."""
+LEVEL_WITHIN, QUARTERS, REST_SECONDS = 1.0, 4, 0.1
+"""The seconds after which samples count although their quarters lie at different levels, and the
+seconds of rest before them, so that the power cap acts alike in each repetition."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
-    `batches` samples follow one start signal; up to `most` are taken, unless their number is fixed.
-    With `rehearsed`, one more is taken first and discarded. `steady`: see `SamplingPolicy`."""
+    `batches` samples follow one start signal. The rest is as the `policy` says."""
 
     loops: int
     seconds: float = 0.0
     batches: int = 1
-    most: int = SamplingPolicy().most
-    rehearsed: bool = False
-    steady: bool = False
+    policy: SamplingPolicy = SamplingPolicy()
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -212,7 +213,7 @@ def warm_up(
     """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`), or
     else one with as many loops as the settings or the sampling policy ask for."""
     if known is not None:
-        if not known.steady or known.seconds > WARM_SECONDS:
+        if not known.policy.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
         return known
     # Half as long a run of steady copies predicts as well.
@@ -222,9 +223,7 @@ def warm_up(
         if busy(timing) >= enough and not policy.rehearsed:
             break
     if settings.loops is not None:
-        seconds = busy(timing) * settings.loops
-        rehearsed = policy.rehearsed and seconds < policy.seconds
-        return Sample(settings.loops, seconds, 1, policy.most, rehearsed, policy.steady)
+        return Sample(settings.loops, busy(timing) * settings.loops, 1, policy)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < enough / 4 and loops < group.most_loops:
@@ -236,7 +235,7 @@ def warm_up(
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), policy.loops)
     batches = max(1, min(policy.batches, group.most_loops // needed))
-    return Sample(needed, needed * each, batches, policy.most, steady=policy.steady)
+    return Sample(needed, needed * each, batches, policy)
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
@@ -246,14 +245,25 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
         return settings.samples
     share = REPETITION_SHARE if settings.soak is None else 1.0
     repetition = max(
-        STEADY_SECONDS if sample.steady else REPETITION_SECONDS, settings.max_time * share
+        STEADY_SECONDS if sample.policy.steady else REPETITION_SECONDS, settings.max_time * share
     )
     each = max(sample.seconds, 1e-9)
-    if sample.steady:
-        return max(1, min(sample.most, round(repetition / each)))
+    if sample.policy.steady:
+        return max(1, min(sample.policy.most, round(repetition / each)))
     # A quarter of the cell's time leaves enough for other repetitions.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
-    return max(least, min(sample.most, math.ceil(repetition / each)))
+    return max(least, min(sample.policy.most, math.ceil(repetition / each)))
+
+
+def is_level(times: Sequence[float], precision: float) -> bool:
+    """Whether the medians of the quarters differ by no more than the precision or the noise."""
+    size = len(times) // QUARTERS
+    quarters = [times[end - size : end] for end in range(len(times), QUARTERS - 1, -size)]
+    middles = [median(own) for own in quarters]
+    noise = robust_deviation(
+        [abs(one / of - 1) for own, of in zip(quarters, middles, strict=True) for one in own]
+    )
+    return max(middles) <= min(middles) * (1 + max(2 * precision, 3 * noise))
 
 
 def take_samples(
@@ -269,18 +279,26 @@ def take_samples(
     cell's time, of which earlier repetitions used `spent` seconds. `sampled` is called after the
     samples of each start signal. `cpu_clock` returns this process's CPU time."""
     wanted = samples_a_repetition(sample, settings)
-    if sample.rehearsed:
+    policy = sample.policy
+    if policy.rehearsed and settings.loops is not None and sample.seconds < policy.seconds:
         run_once(group, sample.loops)
+    if policy.level:
+        time.sleep(REST_SECONDS)
     timings: list[Timing] = []
     gates: list[int] = []
     began_cpu = cpu_clock() if cpu_clock else 0.0
     begin = clock()
     elapsed = used = 0.0
     left = settings.max_time - spent
-    while len(timings) < wanted:
+    least = max(wanted, policy.level)
+    while len(timings) < least or (
+        policy.level
+        and elapsed < LEVEL_WITHIN
+        and not is_level([one.seconds[0] for one in timings[-least:]], settings.precision)
+    ):
         if settings.samples is None and timings and elapsed >= left:
             break
-        batches = min(sample.batches, wanted - len(timings))
+        batches = sample.batches if policy.level else min(sample.batches, wanted - len(timings))
         if settings.samples is None:
             batches = max(1, min(batches, int((left - elapsed) / max(sample.seconds, 1e-9))))
         timings.extend(run_batches(group, sample.loops, batches))
@@ -288,6 +306,9 @@ def take_samples(
         elapsed = clock() - begin
         used = cpu_clock() - began_cpu if cpu_clock else 0.0
         sampled()
+    del timings[:-wanted]
+    while (extra := sum(gates) - wanted) > 0:
+        gates[:1] = [gates[0] - extra] if gates[0] > extra else []
     # Rounded to a nanosecond, so that the result does not depend on the clocks' absolute values.
     cpu_seconds = round(used, 9) if cpu_clock else None
     return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9), cpu_seconds)

@@ -10,7 +10,8 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.pcie import is_accelerator
 
 _DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
-_MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than", re.IGNORECASE)
+_MISMATCH = re.compile(r"version mismatch", re.IGNORECASE)
+_OLD = re.compile(r"insufficient driver|driver.*(?:older than|too old)", re.IGNORECASE)
 
 
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
@@ -33,6 +34,11 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
     )
     for about, found in _mismatches(evidence):
         yield Finding("driver", "fail", about, found, why, remedy)
+    why = "calls that the driver lacks fail"
+    update = ("# Update the driver, or install packages that fit the CUDA of nvidia-smi.",)
+    for backend, reason in evidence.machine.unavailable.items():
+        if _OLD.search(reason) and not _MISMATCH.search(reason):
+            yield Finding("driver", "fail", backend, reason, why, update)
 
 
 def _mismatches(evidence: Evidence) -> Iterator[tuple[Part | str, str]]:

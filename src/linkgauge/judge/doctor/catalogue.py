@@ -148,7 +148,8 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      "kernels fail", "another wheel of torch"),
     ("answer", "warn", "answers of backends", "none in time", "the device is not judged",
      "linkgauge devices --backend NAME"),
-    ("driver", "fail", "versions of driver and library", "they differ", "calls fail", "reboot"),
+    ("driver", "fail", "versions of driver and library", "they differ, or the driver is too old",
+     "calls fail", "reboot, or update it"),
     # Host and network
     ("iommu", "warn unknown", "the kernel's IOMMU groups", "it translates",
      "each transfer looks addresses up", "iommu=pt"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -75,6 +75,16 @@ def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
+
+
+def wrong_of(library: Any, found: Any, expected: Any, allowed: float) -> str | None:
+    """Returns the message about the first wrong sum of arrays of numpy or torch, or None."""
+    # A difference that is no number compares as false.
+    wrong = library.argwhere(~(abs(found - expected) <= allowed))
+    if not len(wrong):
+        return None
+    row, block = map(int, wrong[0])
+    return wrong_sum(len(found), row, block, float(found[row, block]), float(expected[row, block]))
 
 
 # What other tools measure between two ranks.

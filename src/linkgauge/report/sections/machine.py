@@ -190,7 +190,12 @@ def _about(one: Accelerator, detailed: bool) -> list[str]:
     facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
     facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}
     known = [f"{name} {fact}" if fact else "" for name, fact in facts.items()]
-    return known if detailed else known[:1]
+    mode = one.compute_mode if one.compute_mode not in (None, "default") else ""
+    states = (
+        "in MIG mode (sudo nvidia-smi -mig 0 ends it)" if one.mig else "",
+        f"compute mode {mode} (sudo nvidia-smi -c DEFAULT ends it)" if mode else "",
+    )
+    return [*(known if detailed else known[:1]), *states]
 
 
 def _adapters(adapters: Sequence[Adapter]) -> Table:

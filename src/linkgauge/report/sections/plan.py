@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.engine.budget import OfPlan, Promise, promise_of
+from linkgauge.engine.budget import OfPlan, Promise, expected_seconds, promise_of
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size, count_of, format_duration
@@ -23,6 +23,7 @@ class DryRun(msgspec.Struct, frozen=True):
     most_seconds: The most seconds that it takes; null if that depends on the samples.
     budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
     usual: The seconds that its latest runs on this machine took; null if there are none.
+    expected: About the seconds that it takes, as the plan shows; null if nothing shows that.
     repeated_for: The seconds for which it is repeated; null if it is not."""
 
     plan: Plan
@@ -30,6 +31,7 @@ class DryRun(msgspec.Struct, frozen=True):
     most_seconds: float | None
     budget: Promise | None = None
     usual: float | None = None
+    expected: float | None = None
     repeated_for: float | None = None
 
 
@@ -39,11 +41,12 @@ def dry_run(
     repeated = None if settings.soak is None else settings.soak.seconds
     budget = promise_of(plan, settings, asked)
     most = most_seconds(plan, settings) if budget is None else budget.most
-    return DryRun(plan, peak_memory(plan), most, budget, usual, repeated)
+    expected = expected_seconds(plan, settings, budget)
+    return DryRun(plan, peak_memory(plan), most, budget, usual, expected, repeated)
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    plan, seconds = dry.plan, dry.most_seconds
+    plan = dry.plan
     rows: list[Sequence[str | Entry]] = []
     for planned in plan:
         rows.append((Entry(f"{planned.benchmark}{where(planned)}", tone="strong"), ""))
@@ -55,17 +58,24 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     count = sum(1 for planned in plan for cell in planned.cells if cell.reason is None)
     sizes = [f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items()]
     held = first_of(sizes, ", ")
-    time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
-    if dry.budget is not None:
-        aim, most = map(format_duration, dry.budget)
-        time = f"at most {most}"
-        if dry.usual is not None:
-            time = f"about {format_duration(dry.usual)}, as its latest runs here took; {time}"
-        elif aim != most:
-            time = f"about {aim}, {time} if the machine is busy"
+    yield Prose([plain(f"{count_of(count)}; at once at most {held or 'nothing'}; {time_of(dry)}")])
+
+
+def time_of(dry: DryRun) -> str:
+    """Returns how long a run takes, as far as that is known before: usually, and at most."""
+    most = dry.most_seconds if dry.budget is None else dry.budget.most
+    said = []
+    if dry.usual is not None:
+        said.append(f"about {format_duration(dry.usual)}, as its latest runs here took")
+    elif dry.expected is not None:
+        said.append(f"about {format_duration(max(1, round(dry.expected)))}")
+    if most is not None and (dry.budget is not None or not said):
+        busy = " if the machine is busy" if dry.budget is not None and said else ""
+        said.append(f"at most {format_duration(most)}{busy}")
+    time = (", " if dry.usual is None else "; ").join(said)
     if dry.repeated_for is not None:
-        time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
-    yield Prose([plain(f"{count_of(count)}; at once at most {held or 'nothing'}; {time}")])
+        return f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
+    return time or "time depends on the samples"
 
 
 def _cell(text: str, reason: str | None) -> Entry:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import msgspec
 
-from linkgauge.backends.cuda.driver import cuda_version
-from linkgauge.backends.cuda.settings import load_tuned, tuned_notes
+from linkgauge.backends.cuda.settings import cuda_version, load_tuned, tuned_notes
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.by_name import by_name
@@ -95,6 +94,21 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
     if not seen:  # CUDA says why there is none
         return None
     return tuple(msgspec.structs.replace(card, index=at) for at, card in enumerate(seen))
+
+
+def why_none() -> str:
+    """Returns why CUDA shows no device: MIG mode, if NVML knows, or the environment."""
+    found = []
+    with suppress(Exception):  # the binding's errors share no base class
+        library = open_library()
+        for at in range(int(library.nvmlDeviceGetCount())):
+            handle = library.nvmlDeviceGetHandleByIndex(at)
+            mig = Questions(library, handle).ask("MIG", "nvmlDeviceGetMigMode")
+            if mig is not None and mig[0]:
+                found.append(pci_address(library.nvmlDeviceGetPciInfo(handle)) or f"GPU {at}")
+    if not found:
+        return "CUDA_VISIBLE_DEVICES may hide them"
+    return f"in MIG mode without instances: {', '.join(found)}: sudo nvidia-smi -mig 0 ends it"
 
 
 def _card(library: Any, handle: Any) -> Card | None:
