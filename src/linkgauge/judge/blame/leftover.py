@@ -13,19 +13,23 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.stats.moments import Moments
 
-from .excess import Excess, Side, excess
+from .excess import Excess, Side, excess, onset
 from .limits import CHANCE, ENOUGH, LEAST_LOSS
 from .table import Row, kinds_of
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
-    is at least `least`, which is larger for few peers: these show less well what is usual."""
+    is at least `least`, which is larger for few peers: these show less well what is usual. With
+    `since`, both are cells of the part: those from this number on, and those before it, which is the
+    best of so many `tries`."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
     others: Mapping[Hashable, Moments]
     least: float
+    since: int = 0
+    tries: int = 1
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -72,13 +76,30 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
             yield Comparison(part, within, others, -math.log1p(-least))
 
 
+def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
+    """Yields comparisons of parts with themselves before their cells became slower."""
+    for part, own in grouped((part, row) for row in rows for part in row.parts).items():
+        if part not in parts:
+            continue
+        classes = grouped((row.peers, row) for row in own)
+        logs = {row: math.log(row.figure) for row in own}
+        usual = {of: statistics.fmean(map(logs.__getitem__, some)) for of, some in classes.items()}
+        since = onset([(row.number, logs[row] - usual[row.peers]) for row in own])
+        sides = {of: grouped((row.number >= since, row) for row in some)
+                 for of, some in classes.items()}  # fmt: skip
+        within = {of: both[True] for of, both in sides.items() if len(both) > 1}
+        if since and sum(map(len, within.values())) > ENOUGH:
+            before = {of: Moments.over(-logs[row] for row in sides[of][False]) for of in within}
+            yield Comparison(part, within, before, -math.log1p(-LEAST_LOSS), since, len(own))
+
+
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
-) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
+) -> Iterator[tuple[list[Part], float, Comparison]]:
     """Yields slow parts (several if the same cells show them), the surest first, with their loss as
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
-    while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
+    while sure := [one for one in found if found[one].p * one.tries < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
@@ -90,9 +111,9 @@ def small_losses(
                  if one.part.kind == surest.part.kind]  # fmt: skip
         least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
         if loss > least:
-            yield equivalent, loss, surest.rows
+            yield equivalent, loss, surest
 
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
-    every = ((one, one.lost()) for one in compared(rows, parts))
+    every = ((one, one.lost()) for some in (compared, _begun) for one in some(rows, parts))
     return {one: lost for one, lost in every if lost is not None}
