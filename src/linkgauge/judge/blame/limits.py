@@ -26,6 +26,9 @@ NOISE = 0.02
 """The relative standard deviation that the samples of any machine may have."""
 SCATTER = 0.035
 """The relative standard deviation from which samples scatter: of few, it is off by a third."""
+SHARED = 0.1
+"""What copies on healthy hosts that others use do not exceed: most copies scatter by 0.095 at most,
+and 0.07 of the samples are spikes at most (`tests/data/recorded`)."""
 MORE_SCATTER = 1.5
 """The least ratio of a part's scatter to that of its peers, with `NOISE` added to both."""
 SPIKE = 0.08
