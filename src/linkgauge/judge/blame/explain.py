@@ -94,7 +94,7 @@ class Search:
         return self._fit(tuple(sorted(suspects, key=self._places.__getitem__)))
 
     def _find_fit(self, suspects: Suspects) -> Fit:
-        affected: dict[Row, dict[Suspect, int]] = {}
+        affected: dict[Row, dict[Suspect, float]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
                 affected.setdefault(row, {})[suspect] = steps
@@ -125,17 +125,26 @@ class Search:
         is_seen, is_late = suspect.part in self._seen, bool(suspect.since or suspect.drifts)
         return PART * (1 - is_seen / 2 + is_late / 2)
 
-    def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
+    def _find_steps(self, suspect: Suspect) -> dict[Row, float]:
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
             # What some cells of a class show counts against a part that all of them use.
             mixed = {row.peers for row in since if row.slow}
             return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
-        # What all peers share slows their fastest, too: it is the first of them.
-        begin = {peers: numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
-                 for peers, numbers in within.items()}  # fmt: skip
-        return {row: row.number - begin[row.peers] for row in since}
+        slow = grouped((row.peers, row) for row in since if row.slow)
+        lines = [((some[-1].lost - some[0].lost) / step, step) for some in slow.values()
+                 if (step := some[-1].number - some[0].number)]  # fmt: skip
+        fall = min(weighted_median(lines), 0.0) if lines else 0.0
+        begin: dict[Hashable, float] = {}
+        for peers, numbers in within.items():
+            # What all peers share slows their fastest, too: it is the first of them.
+            begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
+            if fall and len(some := slow.get(peers, ())) > 1:
+                # What else bounds a class hides its loss at first.
+                starts = (row.number - row.lost / fall for row in some)
+                begin[peers] = max(begin[peers], statistics.fmean(starts))
+        return {row: max(0.0, row.number - begin[row.peers]) for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
         return row.low or any(
@@ -144,7 +153,7 @@ class Search:
         )
 
     def _levels(
-        self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
+        self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
         """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
         or else from all. It is the same in all classes whose cells do not clearly differ."""
@@ -185,12 +194,6 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     equal = [below[of] for of in kinds]
     if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
-        # What else bounds may hide it before: the line through its losses begins there.
-        (first, *_, last) = (*slow, slow[-1])
-        fall = (last.lost - first.lost) / max(1, last.number - first.number)
-        since = first.number - int(first.lost / fall) if fall < 0 else 0
-        if touching[0].number < since:
-            yield Suspect(part, since, drifts=True)
 
 
 def _falls(rows: Sequence[Row]) -> bool:
