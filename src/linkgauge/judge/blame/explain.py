@@ -132,15 +132,16 @@ class Search:
             # What some cells of a class show counts against a part that all of them use.
             mixed = {row.peers for row in since if row.slow}
             return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
-        slow = grouped((row.peers, row) for row in since if row.slow)
-        lines = [((some[-1].lost - some[0].lost) / step, step) for some in slow.values()
-                 if (step := some[-1].number - some[0].number)]  # fmt: skip
+        down = grouped((row.peers, row) for row in since if row.lost < math.log1p(-LEAST_LOSS))
+        lines = [((last.lost - first.lost) / step, step * min(first.weight, last.weight))
+                 for first, *_, last in ((*own, own[-1]) for own in down.values())
+                 if (step := last.number - first.number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
         begin: dict[Hashable, float] = {}
         for peers, numbers in within.items():
             # What all peers share slows their fastest, too: it is the first of them.
             begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
-            if fall and len(some := slow.get(peers, ())) > 1:
+            if fall and len(some := down.get(peers, ())) > 1:
                 # What else bounds a class hides its loss at first.
                 starts = (row.number - row.lost / fall for row in some)
                 begin[peers] = max(begin[peers], statistics.fmean(starts))
@@ -192,7 +193,7 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
         yield Suspect(part, since)
     below = grouped((row.peers, row) for row in touching if row.slow or row.low)
     equal = [below[of] for of in kinds]
-    if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
+    if _falls(slow) or any(map(_falls, equal)):
         yield Suspect(part, drifts=True)
 
 
