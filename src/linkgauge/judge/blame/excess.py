@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -75,15 +74,3 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
     passed = itertools.accumulate(weight for _, weight in ordered)
     at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
     return ordered[at][0]
-
-
-def onset(losses: Sequence[tuple[int, float]]) -> int:
-    """Returns the number from which the values are lower than before, by cumulative sums (E. Page,
-    Biometrika 41, 1954), or 0. Values are in the order of their numbers."""
-    count, later, found = len(losses), 0.0, (0.0, 0)
-    mean = statistics.fmean(value for _, value in losses)
-    for before in range(count - 1, 0, -1):
-        number, value = losses[before]
-        later += mean - value
-        found = max(found, (later / math.sqrt(before * (count - before)), number))
-    return found[1]

@@ -21,7 +21,7 @@ from .cases import Case
 from .causes import Blame, fewest, suspects
 from .excess import weighted_median
 from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
-from .table import Row
+from .table import Row, onset
 
 
 class Suspect(msgspec.Struct, frozen=True):
@@ -189,28 +189,15 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     well = [row.number for row in touching
             if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
     begun = [row.number for row in slow if well and row.number > well[0]]
-    for since in {n for n in (_onset(touching), *begun[:1]) if n in begun}:
+    for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
         yield Suspect(part, since)
     below = grouped((row.peers, row) for row in touching if row.slow or row.low)
-    equal = [below[of] for of in kinds]
-    if _falls(slow) or any(map(_falls, equal)):
+    if _falls(slow) or any(map(_falls, below.values())):
         yield Suspect(part, drifts=True)
 
 
 def _falls(rows: Sequence[Row]) -> bool:
     return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
-
-
-def _onset(touching: Sequence[Row]) -> int:
-    """Finds by cumulative sums where losses change most (E. Page, Biometrika 41, 1954)."""
-    count, later, found = len(touching), 0.0, (0.0, 0)
-    mean = statistics.fmean(row.lost for row in touching)
-    for before in range(count - 1, 0, -1):
-        row = touching[before]
-        later += mean - row.lost
-        if row.slow:
-            found = max(found, (later / math.sqrt(before * (count - before)), row.number))
-    return found[1]
 
 
 def causes(

@@ -13,16 +13,16 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.stats.moments import Moments
 
-from .excess import Excess, Side, excess, onset
+from .excess import Excess, Side, excess
 from .limits import CHANCE, ENOUGH, LEAST_LOSS
-from .table import Row, kinds_of
+from .table import Row, kinds_of, onset
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
     is at least `least`, which is larger for few peers: these show less well what is usual. With
-    `since`, both are cells of the part: those from this number on, and those before it, which is the
-    best of so many `tries`."""
+    `since`, the best of so many `tries`, both are cells of the part: those from this number on, and
+    those before it."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -77,20 +77,15 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 
 
 def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    """Yields comparisons of parts with themselves before their cells became slower."""
-    for part, own in grouped((part, row) for row in rows for part in row.parts).items():
-        if part not in parts:
-            continue
-        classes = grouped((row.peers, row) for row in own)
-        logs = {row: math.log(row.figure) for row in own}
-        usual = {of: statistics.fmean(map(logs.__getitem__, some)) for of, some in classes.items()}
-        since = onset([(row.number, logs[row] - usual[row.peers]) for row in own])
-        sides = {of: grouped((row.number >= since, row) for row in some)
-                 for of, some in classes.items()}  # fmt: skip
-        within = {of: both[True] for of, both in sides.items() if len(both) > 1}
-        if since and sum(map(len, within.values())) > ENOUGH:
-            before = {of: Moments.over(-logs[row] for row in sides[of][False]) for of in within}
-            yield Comparison(part, within, before, -math.log1p(-LEAST_LOSS), since, len(own))
+    touching = grouped((part, row) for row in rows for part in row.parts if part in parts)
+    for part, own in touching.items():
+        since = onset(own)
+        early = grouped((row.peers, -math.log(row.figure)) for row in own if row.number < since)
+        late = grouped((row.peers, row) for row in own
+                       if row.number >= since and row.peers in early)  # fmt: skip
+        if sum(map(len, late.values())) > ENOUGH:
+            before = {of: Moments.over(early[of]) for of in late}
+            yield Comparison(part, late, before, -math.log1p(-LEAST_LOSS), since, len(own))
 
 
 def small_losses(

@@ -91,8 +91,8 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
 
     def class_of(cell: Steadiness) -> Hashable:
         within = (some for some in (_INSIDE, _HOST) if _is_within(cell.case, some))
-        shared = of.shared if cell.case.result.better == "higher" else None
-        return cell.case.kind if cell.case.kind in kinds else next(within, shared)
+        better = cell.case.result.better
+        return cell.case.kind if cell.case.kind in kinds else next(within, better)
 
     def values(side: Cells) -> dict[Hashable, list[float]]:
         moments = grouped(
@@ -103,10 +103,11 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
         return grouped(means)
 
     own, others = values(inside), values(peers)
-    others[of.shared] = [of.shared] * len(own.get(of.shared, ()))
-    for known, some in own.items():
-        if known is not None and known in others:
-            yield Side(None, Moments.over(some), Moments.over(others[known]))
+    both = [known for known in own if known in others and known not in ("higher", "lower")]
+    for known in both:
+        yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
+    if not both and (copies := own.get("higher")):
+        yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
 
 
 _INSIDE, _HOST = frozenset[Kind](("device", "link", "switch")), frozenset[Kind](("node", "link"))
@@ -222,19 +223,19 @@ def _longest_of(affected: Cells) -> str:
 
 # Scatter.
 
-_SHARED = math.log(math.hypot(SHARED, NOISE))
 _SCATTER = _Measure(
     value=lambda cell: math.log(math.hypot(cell.lasting, NOISE)),
     error=lambda cell: 1 / math.sqrt(2 * cell.degrees),
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
     moments=ENOUGH,
-    usual=lambda case: (
-        math.log(NOISE) if _is_within(case, _INSIDE)
-        else _SHARED if case.result.better == "higher" else math.inf
-    ),
-    shared=_SHARED,
+    usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else _shared(case),
+    shared=math.log(math.hypot(SHARED, NOISE)),
 )
+
+
+def _shared(case: Case) -> float:
+    return _SCATTER.shared if case.result.better == "higher" else math.inf
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
