@@ -36,14 +36,3 @@ def test_a_link_whose_rate_falls_is_said_to_fall(machine, names, fault, part):
     found = diagnose(evidence_of(judge(run)))
     told = [(f.check, f.subject) for f in found if f.severity == "fail"]
     assert told == [("drift", part)]
-
-
-def test_a_drift_beside_a_slow_device_is_no_second_loss():
-    """The fastest local copy is one that has lost, too: the losses of its class begin late."""
-    run = run_of("cxl", yaml.safe_dump((UNSEEN | KNOWN)["cxl"] | {"noise": 0.001}),
-                 *(name.replace("_sm", "_ce") for name in (*COPIES, *PAIRS, *LOCAL)),
-                 devices=["sim:1", "sim:2"], settings=Settings(SIZES, samples=9),
-                 faults=("slow sim:1 rate=0.632", "drift sim:2 per_cell=-0.0173"))  # fmt: skip
-    found = diagnose(evidence_of(judge(run)))
-    told = {(f.check, f.subject) for f in found if f.severity == "fail"}
-    assert told == {("slow", "sim:1"), ("drift", "sim:2")}
