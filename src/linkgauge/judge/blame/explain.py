@@ -108,9 +108,7 @@ class Search:
         left = self._nothing
         for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
-            over_all = [steps * levels[s] for s, steps in by.items()]
-            # Of cells that should be equal, some may cross a part whole, and others half.
-            least = min(_unexplained(row, own), _unexplained(row, over_all) + PART / 2)
+            least = _unexplained(row, own)
             if row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by):
                 # Another part may be the bottleneck of this cell, but hardly if not of its equals.
                 least = min(least, row.lost**2 + SPARED)
