@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -63,7 +62,6 @@ class Search:
         *, ordered: bool = True, drifts: bool = True,
     ) -> None:  # fmt: skip
         self._seen = seen
-        self._sizes = Counter(row.peers for row in rows)
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
         slow = frozenset[Part]().union(*(row.parts for row in rows if row.slow)) & parts.keys()
@@ -125,7 +123,6 @@ class Search:
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, float]:
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
-        within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
             # What some cells of a class show counts against a part that all of them use.
             mixed = {row.peers for row in since if row.slow}
@@ -135,15 +132,10 @@ class Search:
                  for first, *_, last in ((*own, own[-1]) for own in down.values())
                  if (step := last.number - first.number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
-        begin: dict[Hashable, float] = {}
-        for peers, numbers in within.items():
-            # What all peers share slows their fastest, too: it is the first of them.
-            begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
-            if fall and len(some := down.get(peers, ())) > 1:
-                # What else bounds a class hides its loss at first.
-                starts = (row.number - row.lost / fall for row in some)
-                begin[peers] = max(begin[peers], statistics.fmean(starts))
-        return {row: max(0.0, row.number - begin[row.peers]) for row in since}
+        # What else bounds a class hides its loss at first, as does a peer that uses the part, too.
+        begin = {peers: statistics.fmean(row.number - row.lost / fall for row in own)
+                 for peers, own in down.items() if fall and own[1:]}  # fmt: skip
+        return {row: max(0.0, row.number - max(0.0, begin.get(row.peers, 0.0))) for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
         return row.low or any(
@@ -154,8 +146,7 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
-        """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
-        or else from all. It is the same in all classes whose cells do not clearly differ."""
+        """Returns the loss by class: the same in all classes whose cells do not clearly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -189,8 +180,7 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     begun = [row.number for row in slow if well and row.number > well[0]]
     for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
         yield Suspect(part, since)
-    below = grouped((row.peers, row) for row in touching if row.slow or row.low)
-    if _falls(slow) or any(map(_falls, below.values())):
+    if any(map(_falls, (slow, *grouped((row.peers, row) for row in slow).values()))):
         yield Suspect(part, drifts=True)
 
 

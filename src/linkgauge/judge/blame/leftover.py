@@ -21,15 +21,13 @@ from .table import Row, kinds_of, onset
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
     is at least `least`, which is larger for few peers: these show less well what is usual. With
-    `since`, the best of so many `tries`, both are cells of the part: those from this number on, and
-    those before it."""
+    `since`, the peers are the part's own cells before this number."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
     others: Mapping[Hashable, Moments]
     least: float
     since: int = 0
-    tries: int = 1
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -85,7 +83,7 @@ def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]
                        if row.number >= since and row.peers in early)  # fmt: skip
         if sum(map(len, late.values())) > ENOUGH:
             before = {of: Moments.over(early[of]) for of in late}
-            yield Comparison(part, late, before, -math.log1p(-LEAST_LOSS), since, len(own))
+            yield Comparison(part, late, before, -math.log1p(-LEAST_LOSS), since)
 
 
 def small_losses(
@@ -94,7 +92,9 @@ def small_losses(
     """Yields slow parts (several if the same cells show them), the surest first, with their loss as
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
-    while sure := [one for one in found if found[one].p * one.tries < CHANCE / len(found)]:
+    # Of all cells of a part, `since` is the one that shows most.
+    while sure := [one for one, lost in found.items()
+                   if lost.p * max(1, one.since and len(one.rows)) < CHANCE / len(found)]:  # fmt: skip
         surest = max(sure, key=lambda one: found[one].errors)
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)

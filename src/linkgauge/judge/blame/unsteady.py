@@ -33,8 +33,8 @@ Cells = Sequence[Steadiness]
 class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
     that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
-    the value of steady cells of a kind, infinite if only other cells of the kind show it. Copies
-    on a healthy host that others use do not exceed `shared`, the peer of copies without peers."""
+    the value of steady cells of a kind, infinite if only other cells of the kind show it. `shared`
+    is what copies on healthy hosts that others use do not exceed."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -68,8 +68,7 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields a row for each cell. Its loss is how much less steady the cell is than good cells,
-    scaled so that chance causes half of the loss that may stay unexplained."""
+    """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
@@ -85,8 +84,7 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class, and of cells without peers with devices or the host, or with
-    what is known of healthy machines."""
+    """Yields comparisons by class, and of cells without peers with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
