@@ -36,8 +36,10 @@ def test_a_loss_that_begins_in_mid_run_is_seen_without_peers(rate):
         assert "of those before device_to_device_memcpy_read_sm sim:1 -> sim:0" in found.found
 
 
-@pytest.mark.parametrize(("fault", "check"), [("jitter host:0 sigma=0.22", "scatter"),
-                                              ("stall host:0 every=4 for=0.14", "stall")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [("jitter host:0 sigma=0.22", "scatter"), ("stall host:0 every=4 for=0.14", "stall")],
+)
 def test_a_lone_part_that_is_less_steady_than_any_healthy_host_is_named(fault, check):
     (found,) = told("guest2", fault)
     assert (found.check, found.subject, found.severity) == (check, "host:0", "warn")

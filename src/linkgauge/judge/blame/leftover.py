@@ -92,9 +92,7 @@ def small_losses(
     """Yields slow parts (several if the same cells show them), the surest first, with their loss as
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
-    # Of all cells of a part, `since` is the one that shows most.
-    while sure := [one for one, lost in found.items()
-                   if lost.p * max(1, one.since and len(one.rows)) < CHANCE / len(found)]:  # fmt: skip
+    while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
         surest = max(sure, key=lambda one: found[one].errors)
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
@@ -111,4 +109,6 @@ def small_losses(
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
     every = ((one, one.lost()) for some in (compared, _begun) for one in some(rows, parts))
-    return {one: lost for one, lost in every if lost is not None}
+    # Of all cells of a part, `since` is the one that shows most.
+    return {one: lost._replace(p=lost.p * max(1, one.since and len(one.rows)))
+            for one, lost in every if lost is not None}  # fmt: skip
