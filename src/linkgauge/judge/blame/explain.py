@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -62,6 +63,7 @@ class Search:
         *, ordered: bool = True, drifts: bool = True,
     ) -> None:  # fmt: skip
         self._seen = seen
+        self._sizes = Counter(row.peers for row in rows)
         self._well = grouped((row.peers, row) for row in rows if not row.slow)
         self._nothing = sum(row.weight * row.lost**2 for row in rows)
         slow = frozenset[Part]().union(*(row.parts for row in rows if row.slow)) & parts.keys()
@@ -132,10 +134,15 @@ class Search:
                  for first, *_, last in ((*own, own[-1]) for own in down.values())
                  if (step := last.number - first.number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
-        # What else bounds a class hides its loss at first, as does a peer that uses the part, too.
-        begin = {peers: statistics.fmean(row.number - row.lost / fall for row in own)
-                 for peers, own in down.items() if fall and own[1:]}  # fmt: skip
-        return {row: max(0.0, row.number - max(0.0, begin.get(row.peers, 0.0))) for row in since}
+        begin: dict[Hashable, float] = {}
+        for peers, numbers in grouped((row.peers, row.number) for row in since).items():
+            # What all peers share slows their fastest, too: it is the first of them.
+            begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
+            if fall and len(some := down.get(peers, ())) > 1:
+                # What else bounds a class hides its loss at first.
+                starts = (row.number - row.lost / fall for row in some)
+                begin[peers] = max(begin[peers], statistics.median(starts))
+        return {row: max(0.0, row.number - begin[row.peers]) for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
         return row.low or any(
