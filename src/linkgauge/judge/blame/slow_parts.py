@@ -4,7 +4,8 @@ their cells together show, and finally parts that only earlier runs show to be s
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from .counters import slowed, troubled
 from .engines import bounded_by_engine
 from .explain import Fit, Search, Suspect, without
 from .leftover import small_losses
-from .limits import PART
+from .limits import LEAST_LOSS, PART
 from .lonely import lost_parts
 from .table import Row, reach, rows_of, share_of
 
@@ -49,13 +50,15 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     blames = suspects(rows, seen | slowed(evidence), links_first=True)
     # Nothing tells when another tool measured each cell.
     search = Search(rows, blames, seen, ordered=evidence.tool is None)
-    chosen, best, fit = search.chosen, search.best, search.fit
+    chosen, best, fit, touching = search.chosen, search.best, search.fit, search.touching
     gains = {s: fit(without(s, chosen)).total - best.total for s in chosen}
     affected = {s: _most_affected(s, slow, best) for s in chosen}
     opposed: dict[Part, list[Row]] = {}
     for suspect in chosen:
         cells, others = affected[suspect], without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
+        if any(_adds_nothing(suspect, other, touching, affected) for other in surer):
+            continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
             continue
@@ -85,6 +88,18 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         found = f"{count_of(len(own))} through it together reach {math.exp(-loss):.1%} of {of}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
         yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
+
+
+def _adds_nothing(
+    suspect: Suspect,
+    other: Suspect,
+    touching: Mapping[Part, Collection[Row]],
+    affected: Mapping[Suspect, Sequence[Row]],
+) -> bool:
+    inner, outer = ({row.number for row in touching[s.part]} for s in (suspect, other))
+    own, around = ([row.shown for row in affected[s]] for s in (suspect, other))
+    level = min(around) if other.drifts else statistics.median(around)
+    return inner < outer and statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
