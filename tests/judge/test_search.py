@@ -26,3 +26,23 @@ def test_classes_that_lose_alike_are_explained_by_what_they_share():
     rows = table(whole, inner, math.log(0.945))
     search = Search(rows, suspects(rows))
     assert [one.part for one in search.chosen] == [whole]
+
+
+def test_a_drift_that_each_class_shows_from_a_cell_of_its_own_is_one_cause():
+    """The fastest peer of local copies has lost, too, and the slots bound copies until the link
+    between the nodes has fallen below them: the lines of the classes begin at 9, 1 and 24."""
+    device, link, near = (Part("device", name) for name in ("sim:2", "link", "near"))
+    rows = []
+    for peers, (parts, begin) in enumerate(
+        (({device}, 9), ({device, link}, 1), ({device, link, near}, 24))
+    ):
+        for number in range(peers, 54, 6):
+            for own in (parts, {near} if near in parts else set()):
+                lost = -0.017 * max(0, number - begin) if own is parts else 0.0
+                case = Case(number, None, None, frozenset(own), frozenset(own), None)
+                rows.append(Row(case=case, peers=peers, lost=lost, relative=lost, slow=lost < -0.1))
+    rows.sort(key=lambda row: row.number)
+    search = Search(rows, suspects(rows))
+    assert [(one.part, one.drifts) for one in search.chosen] == [(device, True)]
+    (level,) = search.best.levels.values()
+    assert abs(level + 0.017) < 0.0005

@@ -149,15 +149,12 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
     }
 
 
+@lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells. Their `touched` are the parts that may slow their figures."""
-    return _timed(cases_of(evidence))
-
-
-@lru_cache(maxsize=1)
-def _timed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     return tuple(
-        case if case.timed is case.touched else replace(case, touched=case.timed) for case in cases
+        case if case.timed is case.touched else replace(case, touched=case.timed)
+        for case in cases_of(evidence)
     )
 
 

@@ -21,7 +21,7 @@ from .cases import Case
 from .causes import Blame, fewest, suspects
 from .excess import weighted_median
 from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
-from .table import Row
+from .table import Row, onset
 
 
 class Suspect(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Search:
         return self._fit(tuple(sorted(suspects, key=self._places.__getitem__)))
 
     def _find_fit(self, suspects: Suspects) -> Fit:
-        affected: dict[Row, dict[Suspect, int]] = {}
+        affected: dict[Row, dict[Suspect, float]] = {}
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
                 affected.setdefault(row, {})[suspect] = steps
@@ -108,9 +108,7 @@ class Search:
         left = self._nothing
         for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
-            over_all = [steps * levels[s] for s, steps in by.items()]
-            # Of cells that should be equal, some may cross a part whole, and others half.
-            least = min(_unexplained(row, own), _unexplained(row, over_all) + PART / 2)
+            least = _unexplained(row, own)
             if row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by):
                 # Another part may be the bottleneck of this cell, but hardly if not of its equals.
                 least = min(least, row.lost**2 + SPARED)
@@ -125,17 +123,26 @@ class Search:
         is_seen, is_late = suspect.part in self._seen, bool(suspect.since or suspect.drifts)
         return PART * (1 - is_seen / 2 + is_late / 2)
 
-    def _find_steps(self, suspect: Suspect) -> dict[Row, int]:
+    def _find_steps(self, suspect: Suspect) -> dict[Row, float]:
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
-        within = grouped((row.peers, row.number) for row in since)
         if not suspect.drifts:
             # What some cells of a class show counts against a part that all of them use.
             mixed = {row.peers for row in since if row.slow}
             return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
-        # What all peers share slows their fastest, too: it is the first of them.
-        begin = {peers: numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
-                 for peers, numbers in within.items()}  # fmt: skip
-        return {row: row.number - begin[row.peers] for row in since}
+        down = grouped((row.peers, row) for row in since if row.lost < math.log1p(-LEAST_LOSS))
+        lines = [((last.lost - first.lost) / step, step * min(first.weight, last.weight))
+                 for first, *_, last in ((*own, own[-1]) for own in down.values())
+                 if (step := last.number - first.number)]  # fmt: skip
+        fall = min(weighted_median(lines), 0.0) if lines else 0.0
+        begin: dict[Hashable, float] = {}
+        for peers, numbers in grouped((row.peers, row.number) for row in since).items():
+            # What all peers share slows their fastest, too: it is the first of them.
+            begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
+            if fall and len(some := down.get(peers, ())) > 1:
+                # What else bounds a class hides its loss at first.
+                starts = (row.number - row.lost / fall for row in some)
+                begin[peers] = max(begin[peers], statistics.median(starts))
+        return {row: max(0.0, row.number - begin[row.peers]) for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:
         return row.low or any(
@@ -144,10 +151,9 @@ class Search:
         )
 
     def _levels(
-        self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, int]]
+        self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
-        """Returns the loss of a suspect by class, from the slow cells that no other suspect slows,
-        or else from all. It is the same in all classes whose cells do not clearly differ."""
+        """Returns the loss by class: the same in all classes whose cells do not clearly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -179,34 +185,14 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     well = [row.number for row in touching
             if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
     begun = [row.number for row in slow if well and row.number > well[0]]
-    for since in {n for n in (_onset(touching), *begun[:1]) if n in begun}:
+    for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
         yield Suspect(part, since)
-    below = grouped((row.peers, row) for row in touching if row.slow or row.low)
-    equal = [below[of] for of in kinds]
-    if any(map(_falls, equal)) or (len(slow) == len(equal) and _falls(slow)):
+    if any(map(_falls, (slow, *grouped((row.peers, row) for row in slow).values()))):
         yield Suspect(part, drifts=True)
-        # What else bounds may hide it before: the line through its losses begins there.
-        (first, *_, last) = (*slow, slow[-1])
-        fall = (last.lost - first.lost) / max(1, last.number - first.number)
-        since = first.number - int(first.lost / fall) if fall < 0 else 0
-        if touching[0].number < since:
-            yield Suspect(part, since, drifts=True)
 
 
 def _falls(rows: Sequence[Row]) -> bool:
     return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
-
-
-def _onset(touching: Sequence[Row]) -> int:
-    """Finds by cumulative sums where losses change most (E. Page, Biometrika 41, 1954)."""
-    count, later, found = len(touching), 0.0, (0.0, 0)
-    mean = statistics.fmean(row.lost for row in touching)
-    for before in range(count - 1, 0, -1):
-        row = touching[before]
-        later += mean - row.lost
-        if row.slow:
-            found = max(found, (later / math.sqrt(before * (count - before)), row.number))
-    return found[1]
 
 
 def causes(

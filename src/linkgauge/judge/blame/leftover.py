@@ -15,17 +15,19 @@ from linkgauge.model.stats.moments import Moments
 
 from .excess import Excess, Side, excess
 from .limits import CHANCE, ENOUGH, LEAST_LOSS
-from .table import Row, kinds_of
+from .table import Row, kinds_of, onset
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
-    is at least `least`, which is larger for few peers: these show less well what is usual."""
+    is at least `least`, which is larger for few peers: these show less well what is usual. With
+    `since`, the peers are the part's own cells before this number."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
     others: Mapping[Hashable, Moments]
     least: float
+    since: int = 0
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -72,9 +74,21 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
             yield Comparison(part, within, others, -math.log1p(-least))
 
 
+def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
+    touching = grouped((part, row) for row in rows for part in row.parts if part in parts)
+    for part, own in touching.items():
+        since = onset(own)
+        early = grouped((row.peers, -math.log(row.figure)) for row in own if row.number < since)
+        late = grouped((row.peers, row) for row in own
+                       if row.number >= since and row.peers in early)  # fmt: skip
+        if sum(map(len, late.values())) > ENOUGH:
+            before = {of: Moments.over(early[of]) for of in late}
+            yield Comparison(part, late, before, -math.log1p(-LEAST_LOSS), since)
+
+
 def small_losses(
     rows: Sequence[Row], parts: Collection[Part]
-) -> Iterator[tuple[list[Part], float, Sequence[Row]]]:
+) -> Iterator[tuple[list[Part], float, Comparison]]:
     """Yields slow parts (several if the same cells show them), the surest first, with their loss as
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
@@ -90,9 +104,11 @@ def small_losses(
                  if one.part.kind == surest.part.kind]  # fmt: skip
         least = max(surest.least, ENOUGH * statistics.median(usual or [0.0]))
         if loss > least:
-            yield equivalent, loss, surest.rows
+            yield equivalent, loss, surest
 
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
-    every = ((one, one.lost()) for one in compared(rows, parts))
-    return {one: lost for one, lost in every if lost is not None}
+    every = ((one, one.lost()) for some in (compared, _begun) for one in some(rows, parts))
+    # Of all cells of a part, `since` is the one that shows most.
+    return {one: lost._replace(p=lost.p * max(1, one.since and len(one.rows)))
+            for one, lost in every if lost is not None}  # fmt: skip

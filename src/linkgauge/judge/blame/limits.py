@@ -26,6 +26,8 @@ NOISE = 0.02
 """The relative standard deviation that the samples of any machine may have."""
 SCATTER = 0.035
 """The relative standard deviation from which samples scatter: of few, it is off by a third."""
+SHARED = 0.1
+"""What copies on shared healthy hosts do not exceed: scatter 0.095, 0.07 of samples are spikes."""
 MORE_SCATTER = 1.5
 """The least ratio of a part's scatter to that of its peers, with `NOISE` added to both."""
 SPIKE = 0.08

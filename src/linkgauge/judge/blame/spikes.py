@@ -69,13 +69,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         return min((*known, math.sqrt(self.variance)))
 
 
-def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    return _of_cases(timed_cases_of(evidence))
-
-
 @lru_cache(maxsize=1)
-def _of_cases(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    moments = groupby(_steadiness(cases), _once)
+def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
+    moments = groupby(_steadiness(timed_cases_of(evidence)), _once)
     return tuple(replace(cell, moment=n) for n, (_, own) in enumerate(moments) for cell in own)
 
 

@@ -171,3 +171,14 @@ def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
 
 def they_reach(which: str, cases: Sequence[Case]) -> str:
     return f"{count_of(len(cases))} {which} reach" if cases[1:] else f"{cases[0].name} reaches"
+
+
+def onset(rows: Sequence[Row]) -> int:
+    """Finds by cumulative sums where figures fall most (E. Page, Biometrika 41, 1954)."""
+    count, later, found = len(rows), 0.0, (0.0, 0)
+    mean = statistics.fmean(row.relative for row in rows)
+    for before in range(count - 1, 0, -1):
+        row = rows[before]
+        later += mean - row.relative
+        found = max(found, (later / math.sqrt(before * (count - before)), row.number))
+    return found[1]

@@ -23,7 +23,7 @@ from .cases import Case, listed, named, timed_cases_of
 from .causes import Blame, suspects
 from .excess import Side, excess
 from .explain import Search, Suspect
-from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SIGMAS, SPARED, SPIKE, UNSTEADY
+from .limits import ENOUGH, MORE_SCATTER, NOISE, SCATTER, SHARED, SIGMAS, SPARED, SPIKE, UNSTEADY
 from .spikes import Steadiness, pooled, steadiness_of
 from .table import Row, kinds_of
 
@@ -33,7 +33,8 @@ Cells = Sequence[Steadiness]
 class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
     that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
-    the value of steady cells of a kind, infinite if only other cells of the kind show it."""
+    the value of steady cells of a kind, infinite if only other cells of the kind show it. `shared`
+    is what copies on healthy hosts that others use do not exceed."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -41,11 +42,12 @@ class _Measure(NamedTuple):
     least: float
     moments: int
     usual: Callable[[Case], float]
+    shared: float
 
 
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
-    rows = [row for own in grouped((kinds_of(cell.case), cell) for cell in cells).values()
-            for row in _rows(own, of)]  # fmt: skip
+    alike = grouped(((kinds_of(c.case), c.case.result.better), c) for c in cells).values()
+    rows = [row for own in alike for row in _rows(own, of)]
     blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
     bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
@@ -66,13 +68,13 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields a row for each cell. Its loss is how much less steady the cell is than good cells,
-    scaled so that chance causes half of the loss that may stay unexplained."""
+    """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
     bad = {cell for cell in cells if of.is_bad(cell) and values[cell] > top + of.least}
-    usual = statistics.fmean([values[cell] for cell in cells if cell not in bad] or [top])
+    steady = [values[cell] for cell in cells if cell not in bad and lowest <= top]
+    usual = statistics.fmean(steady or [top])
     for cell in cells:
         error = of.error(cell)
         lost = min(0.0, usual - values[cell]) / error * unit
@@ -82,12 +84,13 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class, and of cells without peers with devices or the host."""
+    """Yields comparisons by class, and of cells without peers with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
         within = (some for some in (_INSIDE, _HOST) if _is_within(cell.case, some))
-        return cell.case.kind if cell.case.kind in kinds else next(within, None)
+        better = cell.case.result.better
+        return cell.case.kind if cell.case.kind in kinds else next(within, better)
 
     def values(side: Cells) -> dict[Hashable, list[float]]:
         moments = grouped(
@@ -98,9 +101,11 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
         return grouped(means)
 
     own, others = values(inside), values(peers)
-    for known in own:
-        if known is not None and known in others:
-            yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
+    both = [known for known in own if known in others and known not in ("higher", "lower")]
+    for known in both:
+        yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
+    if not both and (copies := own.get("higher")):
+        yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
 
 
 _INSIDE, _HOST = frozenset[Kind](("device", "link", "switch")), frozenset[Kind](("node", "link"))
@@ -139,6 +144,7 @@ _STALLS = _Measure(
     least=0.0,
     moments=2,
     usual=lambda case: 0.0,
+    shared=math.sqrt(SHARED),
 )
 
 
@@ -221,8 +227,13 @@ _SCATTER = _Measure(
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
     moments=ENOUGH,
-    usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else math.inf,
+    usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else _shared(case),
+    shared=math.log(math.hypot(SHARED, NOISE)),
 )
+
+
+def _shared(case: Case) -> float:
+    return _SCATTER.shared if case.result.better == "higher" else math.inf
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
