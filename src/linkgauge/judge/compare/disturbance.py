@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.grouped import grouped
+from linkgauge.model.load import Load
 
 from .likeness import CellFigure, RunFigures, Runs
 from .side_tests import key_of
@@ -49,22 +50,19 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
+    """A run's cell. Two runs may differ by `tolerated` busy CPUs without an effect on the figure.
+    `load` is null if the figure does not depend on the host."""
+
     cell: CellFigure
-    machine_cpus: int
+    load: Load | None
+    tolerated: float
     shared: tuple[str, ...]
     pid: int | None
     cpu_distances: tuple[float, ...]
 
     @property
-    def cpus(self) -> float | None:
-        load = self.cell.load
-        return None if load is None or self.cell.host == "none" else load.cpus
-
-    @property
-    def tolerated(self) -> float:
-        """Returns by how many busy CPUs two runs may differ without an effect on the figure."""
-        memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
-        return max(DIFFERENT, memory)
+    def cpus(self) -> float:
+        return 0.0 if self.load is None else self.load.cpus
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
@@ -75,12 +73,12 @@ def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object,
     left_out: set[int] = set()
     found: dict[object, Disturbance] = {}
     for key, own in before.items():
-        usual, others = _usual(own), after.get(key, ())
-        separate = [one for one in others if not _is_like(one, usual)]
-        if separate and len(separate) == len(others):
-            found[key] = _disturbance(usual, separate)
-            separate = []
-        left_out |= {id(one.cell) for one in (*own, *separate) if not _is_like(one, usual)}
+        usual, others = _usual(own), after.get(key, [])
+        now = [why for one in others if (why := _difference(one, usual)) is not None]
+        if now and len(now) == len(others):
+            found[key] = max(now, key=lambda why: abs(why.current - why.baseline))
+            others = []
+        left_out |= {id(one.cell) for one in (*own, *others) if _difference(one, usual)}
 
     def kept(runs: Runs) -> list[RunFigures]:
         return [
@@ -93,53 +91,39 @@ def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object,
 
 def _seen(runs: Runs) -> Iterator[_Seen]:
     for run in runs:
+        memory = MEMORY * run.machine.host.cpus
         for cell in run.cells:
             shared = tuple(device for device in cell.devices if device in run.busy)
-            pids = [pid for device in shared for pid in run.busy[device]]
-            distances = (
-                cell.load.cpu_distances if cell.load is not None and cell.host == "cpus" else ()
+            pids = (pid for device in shared for pid in run.busy[device])
+            yield _Seen(
+                cell,
+                None if cell.host == "none" else cell.load,
+                max(DIFFERENT, memory) if cell.host == "memory" else DIFFERENT,
+                shared,
+                next(pids, None),
+                cell.load.cpu_distances if cell.load is not None and cell.host == "cpus" else (),
             )
-            yield _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), distances)
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
-    known = [one for one in cells if one.cpus is not None] or list(cells)
-    middle = median_low([one.cpus or 0.0 for one in known])
-    seen = next(one for one in known if (one.cpus or 0.0) == middle)
+    known = [one for one in cells if one.load is not None] or cells
+    middle = median_low([one.cpus for one in known])
+    seen = next(one for one in known if one.cpus == middle)
     distances = [one.cpu_distances for one in cells if one.cpu_distances]
     return replace(seen, cpu_distances=tuple(map(median_low, zip(*distances, strict=False))))
 
 
-def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Whether a run's load is as usual. Unknown values count as usual."""
-    return _is_loaded_like(one, usual) and _moved(one, usual) is None
-
-
-def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
-    if one.shared != usual.shared:
-        return False
-    if one.cpus is None or usual.cpus is None:
-        return True
-    return abs(one.cpus - usual.cpus) <= one.tolerated
-
-
-def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
-    pairs = list(zip(usual.cpu_distances, one.cpu_distances, strict=False))
-    before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
-    return (before, after) if max(before, after) > MOVED * min(before, after) else None
-
-
-def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
-    other = max(others, key=lambda one: abs((one.cpus or 0.0) - (usual.cpus or 0.0)))
-    if all(_is_loaded_like(one, usual) for one in others):
-        return Disturbance(
-            usual.cpus or 0.0, other.cpus or 0.0, cpu_distances=_moved(others[0], usual)
-        )
-    before, after = usual.cpus or 0.0, other.cpus or 0.0
-    device = next(iter({*usual.shared} ^ {*other.shared}), None)
+def _difference(one: _Seen, usual: _Seen) -> Disturbance | None:
+    """Returns how a run's load differs, or None if it is as usual. Unknown values are as usual."""
+    device = next(iter({*usual.shared} ^ {*one.shared}), None)
     if device is not None:
-        return Disturbance(before, after, pid=other.pid or usual.pid, device=device)
-    busier = (other if after > before else usual).cell.load
-    if busier is None:
-        return Disturbance(before, after)
-    return Disturbance(before, after, busier.process, busier.pid)
+        return Disturbance(usual.cpus, one.cpus, pid=one.pid or usual.pid, device=device)
+    if one.load is not None and usual.load is not None:
+        busier = max(one.load, usual.load, key=lambda load: load.cpus)
+        if abs(one.cpus - usual.cpus) > one.tolerated:
+            return Disturbance(usual.cpus, one.cpus, busier.process, busier.pid)
+    pairs = list(zip(usual.cpu_distances, one.cpu_distances, strict=False))
+    ends = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
+    if max(ends) > MOVED * min(ends):
+        return Disturbance(usual.cpus, one.cpus, cpu_distances=ends)
+    return None

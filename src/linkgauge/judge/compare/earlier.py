@@ -184,11 +184,8 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
 
 def _tested(table: _Table, later: int) -> Tests:
     cells = list[CellLogs]()
-    # Intervals are compared only if both sides have them. Figures of the history have none.
-    has_intervals = any(number > later for own in table.values() for number in own.cells)
     for key, own in table.items():
-        known = _sides(own.cells, later) if has_intervals else ({}, {})
-        within = [within_of(side) for side in known]
+        within = [within_of(side) for side in _sides(own.cells, later)]
         cells.append(CellLogs(key[0].table, within, _sides(own.logs, later)))
     return side_tests(cells, 2)
 

@@ -30,7 +30,7 @@ from .run_comparison import (
     SideFigure,
     compare_runs,
 )
-from .side_tests import Sides, key_of
+from .side_tests import Key, Sides, key_of
 
 SCHEMA: Literal["linkgauge.gate/2"] = "linkgauge.gate/2"
 Verdict = Literal[
@@ -130,7 +130,7 @@ def hold(
     names = ["baseline", "current"]
     sides = [list(map(as_recorded, side)) for side in (baseline, current)]
     comparison = compare_runs(Sides(names, sides, history), aim)
-    asked = _Asked(baseline, current)
+    asked = _asked(baseline, current)
     cells = tuple(
         _judged(cell, disturbed.get(cell.key), aim, asked)
         for cell in comparison.cells
@@ -195,28 +195,29 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
     return f"{found}: {', '.join(ways)}, or accept it with --allow-noisy"
 
 
-class _Asked:
-    def __init__(self, baseline: Runs, current: Runs) -> None:
-        every = [cell for run in current for cell in run.cells]
-        self._ended = all(run.ended for run in current)
-        self._tables = {cell.table for cell in every}
-        self._devices = {device for cell in every for device in cell.devices}
-        self._of = {key_of(cell): cell.devices for run in baseline for cell in run.cells}
+def _asked(baseline: Runs, current: Runs) -> set[Key]:
+    """Returns the baseline's cells that completed runs should have: they measured the cells' tables
+    and devices."""
+    if not all(run.ended for run in current):
+        return set()
+    every = [cell for run in current for cell in run.cells]
+    tables = {cell.table for cell in every}
+    devices = {device for cell in every for device in cell.devices}
+    return {
+        key_of(cell)
+        for run in baseline
+        for cell in run.cells
+        if cell.table in tables and devices.issuperset(cell.devices)
+    }
 
-    def lack(self, cell: RunCell) -> bool:
-        """Whether completed runs lack a cell, although they measured its table and devices."""
-        return (
-            self._ended
-            and cell.table in self._tables
-            and self._devices.issuperset(self._of.get(cell.key, ()))
-        )
 
-
-def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: _Asked) -> GateCell:
+def _judged(
+    cell: RunCell, disturbance: Disturbance | None, aim: Aim, asked: Collection[Key]
+) -> GateCell:
     baseline, current = cell.sides
     if baseline is None or current is None:
         known = baseline is not None and baseline.figure is not None
-        if known and not asked.lack(cell):
+        if known and cell.key not in asked:
             return GateCell(cell, "not compared")
         return GateCell(cell, "missing" if known else "ok")
     if baseline.untried is True or current.untried is True:

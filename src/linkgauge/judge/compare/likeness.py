@@ -213,9 +213,7 @@ def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
 def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
     """Whether two runs can show how much runs vary: the machine, its state (driver, kernel) and the
     settings must be equal."""
-    if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
-        return False
-    return not unlike([[run], [other]])
+    return _state(run) == _state(other) and not unlike([[run], [other]])
 
 
 _MACHINE: dict[str, Callable[[Machine], str | None]] = {
@@ -237,13 +235,10 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), f"{value}") for name, value in known.items()]
 
 
-def _faults(run: RunFigures) -> tuple[str, ...]:
-    return () if run.settings.simulation is None else run.settings.simulation.faults
-
-
-def _state(machine: Machine) -> tuple[object, ...]:
+def _state(run: RunFigures) -> tuple[object, ...]:
+    machine, simulation = run.machine, run.settings.simulation
     return (
-        machine.host.hostname,
+        simulation and simulation.faults,
         machine.host.kernel,
         machine.known.host.command_line,
         machine.known.host.governor,
