@@ -25,7 +25,6 @@ from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.documents.variation import Compared, Setting, Variation, VariedCell
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.changes import Direction, changed_to
 from linkgauge.model.stats.ranks import MOST_ROUNDS, Change, changes, least_rounds
 from linkgauge.model.units import Better, parse_fraction
@@ -80,9 +79,6 @@ class LiveRounds(Rounds):
         said = what if len(what) <= MOST else f"{what[: MOST - 1]}…"
         self._progress.update(self._task, description=said, completed=self._begun)
         self._begun += 1
-
-    def begun(self, _machine: Machine) -> None:
-        """Does nothing, because the bar counts runs and not cells."""
 
     def planned(self, repetitions: int) -> None:
         self._repetitions = self._repeated + repetitions
@@ -203,7 +199,7 @@ def _code(taken: Sequence[RoundRun], variation: Variation) -> int:
 
 ALL = "all threads"
 """The column of a cell that uses every CPU of its setting."""
-_Own = Sequence[CellFigure | None]
+_Own = Mapping[int, CellFigure]
 """The figures of a cell under one setting, by round."""
 
 
@@ -213,11 +209,14 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
     changed = iter(changes(pairs, significance))
+    rounds = range(1 + max((one.kept.round for one in runs if one.kept.finished), default=-1))
     varied = []
     for own in cells:
-        one = next(found for each in own for found in each if found is not None)
-        found = [None, *(next(changed) for _ in own[1:])]
-        under = (_under(each, of, one.better) for each, of in zip(own, found, strict=True))
+        one = next(found for each in own for found in each.values())
+        under = [
+            _under(list(map(each.get, rounds)), next(changed) if at else None, one.better)
+            for at, each in enumerate(own)
+        ]
         varied.append(by_name(VariedCell, one, title=titles[one.benchmark], settings=tuple(under)))
     return tuple(varied)
 
@@ -225,13 +224,13 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
     """Whether any cell was tried under the first setting and under another one."""
     for own in _cells(runs, settings):
-        first, *others = (any(one and one.status != "skip" for one in each) for each in own)
+        first, *others = (any(one.status != "skip" for one in each.values()) for each in own)
         if first and any(others):
             return True
     return False
 
 
-def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
+def _cells(runs: Sequence[RoundRun], settings: int) -> list[Sequence[_Own]]:
     """Collects figures by cell. Leaves out interrupted runs, which may lack cells or samples."""
     threads: dict[Key, set[str]] = {}
     table: dict[Key, list[dict[int, CellFigure]]] = {}
@@ -245,12 +244,7 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
         counted = ((replace(key[0], column=column), *key[1:]) for column in threads[key])
         left_out |= {one for one in counted if one not in table or not all(table[one])}
     tables = grouped((key[0].table, own) for key, own in table.items() if key not in left_out)
-    rounds = 1 + max((one.kept.round for one in done), default=-1)
-    return [
-        [[by_round.get(number) for number in range(rounds)] for by_round in own]
-        for table in tables.values()
-        for own in table
-    ]
+    return [own for table in tables.values() for own in table]
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> Iterator[CellFigure]:
@@ -273,12 +267,12 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
     return [
         (first.figure, second.figure)
-        for first, second in zip(base, own, strict=True)
-        if first is not None and second is not None and first.figure and second.figure
+        for number, first in base.items()
+        if (second := own.get(number)) is not None and first.figure and second.figure
     ]
 
 
-def _under(own: _Own, changed: Change | None, better: Better) -> Compared:
+def _under(own: Sequence[CellFigure | None], changed: Change | None, better: Better) -> Compared:
     figures = tuple(None if found is None else found.figure for found in own)
     known = [figure for figure in figures if figure is not None]
     direction: Direction = "unknown"
