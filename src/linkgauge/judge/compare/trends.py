@@ -6,13 +6,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.model.by_name import by_name
-from linkgauge.model.documents.history import History, PastRun, Series, SeriesId
-from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
+from linkgauge.model.documents.history import History, PastRun, SeriesId
+from linkgauge.model.stats.change_points import LEAST, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 from .machine_state import Fact, changed_facts
@@ -78,56 +77,49 @@ class Trend(History, frozen=True, kw_only=True):
         return sum(len(one.points) < 2 * LEAST for one in self.series)
 
 
-class _Found(NamedTuple):
-    one: Series
-    change: ChangePoint
-    direction: ChangedTo
-    at: int
-    first: int
-    last: int
-
-
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
     """Cells share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
-    found = list[_Found]()
+    found = list[tuple[int, TrendChange]]()
     for one in history.series:
         for change in change_points([point.figure for point in one.points]):
-            places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
-            found.append(_Found(one, change, changed_to(change.ratio, one.better), *places))
-    most = holding([each.change.p for each in found], len(history.series))
-    left = [each for each in found if each.change.p <= most and abs(each.change.ratio - 1) >= least]
+            at, first, last = (one.points[n].run for n in (change.at, change.first, change.last))
+            own = by_name(
+                TrendChange, change,
+                cell=one.cell, ratio=change.ratio, direction=changed_to(change.ratio, one.better),
+                first=first, last=last,
+            )  # fmt: skip
+            found.append((order[at], own))
+    most = holding([one.p for _, one in found], len(history.series))
+    left = [each for each in found if each[1].p <= most and abs(each[1].ratio - 1) >= least]
     changes = []
     while left:
-        (at, direction), _ = Counter((each.at, each.direction) for each in left).most_common(1)[0]
-        same = [e for e in left if e.direction == direction and e.first <= at <= e.last]
-        left = [each for each in left if each not in same]
-        changes.append((at, _change(at, direction, same, history)))
+        (at, way), _ = Counter((at, one.direction) for at, one in left).most_common(1)[0]
+        same = [
+            one for _, one in left
+            if one.direction == way and order[one.first] <= at <= order[one.last]
+        ]  # fmt: skip
+        left = [each for each in left if each[1] not in same]
+        ends = max(order[one.first] for one in same), min(order[one.last] for one in same)
+        changes.append((at, _change(at, ends, same, history)))
     changes.sort(key=lambda found: found[0])
     return by_name(Trend, history, changes=tuple(change for _, change in changes))
 
 
 def _change(
-    at: int, direction: ChangedTo, found: Sequence[_Found], history: History
+    at: int, ends: tuple[int, int], found: Sequence[TrendChange], history: History
 ) -> SharedChange:
-    first, last = max(each.first for each in found), min(each.last for each in found)
-    likely = sorted(range(max(first, 1), last + 1), key=lambda place: abs(place - at))
+    likely = sorted(range(max(ends[0], 1), ends[1] + 1), key=lambda place: abs(place - at))
     runs = history.runs
     places = (_differing(history, runs[place - 1], runs[place]) for place in likely)
     return SharedChange(
         runs[at].number,
         runs[at - 1].number,
-        direction,
-        statistics.median(each.change.ratio for each in found),
+        found[0].direction,
+        statistics.median(one.ratio for one in found),
         next(filter(None, places), ()),
-        tuple(
-            TrendChange(
-                each.one.cell, each.change.before, each.change.after, each.change.ratio,
-                direction, runs[each.first].number, runs[each.last].number, each.change.p,
-            )
-            for each in found
-        ),
-    )  # fmt: skip
+        tuple(found),
+    )
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
