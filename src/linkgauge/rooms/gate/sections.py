@@ -9,6 +9,7 @@ from statistics import median
 from linkgauge.judge.compare.baseline import Baseline
 from linkgauge.judge.compare.gate import FAILURES, UNDECIDED, GateDocument, Verdict
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison, SideFigure
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import Direction, RunChange
 from linkgauge.model.units import Better, count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import (
@@ -69,9 +70,7 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
         yield Prose([*_changed(one, number), *_power(one, number)])
     yield Prose([*_basis(one)])
     yield fact_table(one.differences, [side.name for side in one.sides])
-    tables: dict[object, list[RunCell]] = {}
-    for cell in cells:
-        tables.setdefault((cell.table, cell.unit), []).append(cell)
+    tables = grouped(((cell.table, cell.unit), cell) for cell in cells)
     yield from (_table(one, own, number) for own in tables.values() for number in others)
 
 

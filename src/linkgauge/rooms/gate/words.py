@@ -14,6 +14,7 @@ from linkgauge.judge.compare.disturbance import Disturbance
 from linkgauge.judge.compare.gate import FAILURES, UNDECIDED, GateCell, GateDocument
 from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.documents.result import RunVerdict
+from linkgauge.model.grouped import grouped
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.recorded import RECORDED
 from linkgauge.model.stats.changes import log_of_loss
@@ -223,9 +224,7 @@ def baseline_limits(baseline: Baseline, least: float) -> str:
     """Returns the text of a limits.yml. A benchmark's limit is the median of its worst cell, with a
     margin of `least` or, if larger, of the variation between the cell's runs."""
     lines: list[str] = []
-    benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
-    for cell in baseline.cells:
-        benchmarks.setdefault((cell.benchmark, cell.unit), []).append(cell)
+    benchmarks = grouped(((cell.benchmark, cell.unit), cell) for cell in baseline.cells)
     for (benchmark, unit), cells in benchmarks.items():
         if unit not in UNITS:
             lines.append(f"  # {benchmark}: limits do not know {unit_of(unit).shown}")

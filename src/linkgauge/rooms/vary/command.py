@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT, Typed
-from linkgauge.cli.options import (
-    Count,
-    Options,
-    argument,
-    filled,
-    members,
-    option,
-    read,
-    values_of,
-)
+from linkgauge.cli.options import Count, Options, argument, option, values_of
 from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
@@ -176,11 +167,12 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A named experiment. `options` holds each option's values; the first one is the baseline."""
+    """A named experiment. `options` holds each option's values as `vary` reads them; of several,
+    the first one is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
-    options: Mapping[str, str | tuple[str, ...]]
+    options: Mapping[str, str | tuple[str | int, ...]]
 
 
 EXPERIMENTS: Mapping[str, NamedExperiment] = {
@@ -217,7 +209,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
     "streams": NamedExperiment(
         "Over how many streams is a copy the fastest?",
         _TO_AND_FRO,
-        {"streams": ("1", "2", "4", "8", "16")},
+        {"streams": (1, 2, 4, 8, 16)},
     ),
     "engine": NamedExperiment(
         "Which paths do kernels copy over faster than copy engines?",
@@ -253,21 +245,16 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
-    known = {of: (field, value) for of, field, value in values_of(asked)}
-    given = {of: known[of][1] for of in known if of in asked.line.typed - {"experiment"}}
-    own = {of: each for of, each in EXPERIMENTS[name].options.items() if of not in given}
+    own = {of: v for of, v in EXPERIMENTS[name].options.items() if of not in asked.line.typed}
     if EACH_NODE in own.get("numa_node", ()):
         own["numa_node"] = ("near", *_each_node(name, asked.simulated.machine))
-    benchmarks = () if "prefix" in given else EXPERIMENTS[name].benchmarks
-    benchmarks = given.pop("benchmarks", benchmarks)
-    hints = {of: hint for of, hint, _ in members(VaryOptions)}
-    made = {of: read(f"--{of}", hints[of], known[of][0], each) for of, each in own.items()}
-    values = {of: value for of, (_, value) in known.items()}
-    options = filled(
-        VaryOptions, {**values, **made, "benchmarks": benchmarks, "experiment": None}, asked.line
-    )
-    vars(options)["form"] = asked.form
-    flags = {known[of][0].flags_of(of)[0]: value for of, value in (made | given).items()}
+    benchmarks = asked.benchmarks or (() if asked.prefix else EXPERIMENTS[name].benchmarks)
+    changed = {"benchmarks": benchmarks, "experiment": None, "size": own.get("size", asked.size)}
+    compared = {of: own.get(of, value) for of, value in vars(asked.varied).items()}
+    options = VaryOptions(**vars(asked) | changed | {"varied": ComparedOptions(**compared)})
+    known = {of: (field.flags_of(of), value) for of, field, value in values_of(options)}
+    typed = [of for of in known if of in asked.line.typed - {"benchmarks", "experiment"}]
+    flags = {known[of][0][0]: known[of][1] for of in (*own, *typed)}
     return (*benchmarks, *_words(flags)), options
 
 

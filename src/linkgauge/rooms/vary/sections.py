@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import log
 
 from linkgauge.model.documents.variation import Compared, Setting, Variation, VariedCell
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import Direction
 from linkgauge.model.stats.ranks import Change, least_rounds
 from linkgauge.model.units import count_of, format_size, unit_of
@@ -43,9 +44,7 @@ def blocks(variation: Variation) -> Iterator[Block]:
     yield _settings(variation)
     found = [_outcome(variation, number) for number in range(1, len(variation.settings))]
     yield Prose([*found, line(_promise(variation))])
-    tables: defaultdict[tuple[str, str], list[VariedCell]] = defaultdict(list)
-    for cell in variation.cells:
-        tables[cell.benchmark, cell.backend].append(cell)
+    tables = grouped(((cell.benchmark, cell.backend), cell) for cell in variation.cells)
     yield from (_table(variation, cells) for cells in tables.values())
 
 
@@ -131,18 +130,21 @@ def _ends(sizes: Sequence[int]) -> str:
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
     for number, setting in enumerate(settings[1:], 1):
-        equivalent: defaultdict[str, list[str]] = defaultdict(list)
-        for place, own in groupby(cells, lambda one: one.place):
-            spans = groupby(own, lambda one: one.settings[number].direction)  # noqa: B023
-            said = (
-                f"{_SAID.get(how, how)} at {_ends([one.size for one in each])}"
-                for how, each in spans
-            )
-            equivalent[", ".join(said)].append(str(place))
+        equivalent = grouped(
+            (_spans(own, number), str(place))
+            for place, own in groupby(cells, lambda one: one.place)
+        )
         for found, paths in equivalent.items():
             every = len(equivalent) == 1 and len(paths) > 1
             on = f"all {len(paths)} paths" if every else first_of(paths)
             yield line(Span(setting.name, "strong"), " on ", Span(on, "name"), f": {found}")
+
+
+def _spans(cells: Iterable[VariedCell], number: int) -> str:
+    spans = groupby(cells, lambda one: one.settings[number].direction)
+    return ", ".join(
+        f"{_SAID.get(how, how)} at {_ends([one.size for one in each])}" for how, each in spans
+    )
 
 
 def _outcome(variation: Variation, number: int) -> Line:

@@ -12,6 +12,7 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import TableId, bytes_of
 from linkgauge.model.documents.history import EarlierRun, SeriesId
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.recorded import recorded_kind
 from linkgauge.model.stats.change_points import change_points
 from linkgauge.model.stats.modes import cut
@@ -62,12 +63,12 @@ class Degradation:
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
         """Learns the usual figures of the tables in `better` from `runs` (the latest first)."""
-        series: dict[SeriesId, list[float]] = {}
-        for run in runs:
-            for figure in run.figures:
-                known = figure.status == "pass" and figure.table in better
-                if known and figure.figure is not None:
-                    series.setdefault(figure.cell, []).append(figure.figure)
+        series = grouped(
+            (one.cell, one.figure)
+            for run in runs
+            for one in run.figures
+            if one.status == "pass" and one.table in better and one.figure is not None
+        )
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.table] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)
