@@ -30,7 +30,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 
 from . import HISTORY, TRENDS, WHOLE_TRENDS
-from .options import HistoryOptions
+from .command import HistoryOptions
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
@@ -55,11 +55,15 @@ def _ago(hours: int) -> int:
 
 
 @contextmanager
-def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
-    url = address(asked)
+def _store(asked: HistoryOptions, which: Filter, *, must_exist: bool = True) -> Iterator[Store]:
+    url = address(asked.history)
     if url is None:
         raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
     with opened(url, must_exist=must_exist) as store:
+        known = benchmarks_of(store) if which.benchmarks else ()
+        for name in which.benchmarks:
+            if name not in known:
+                raise InputError(_why_nothing(name, (), known))
         yield store
 
 
@@ -72,8 +76,7 @@ def show_list(asked: HistoryOptions, arguments: Sequence[str], which: Filter) ->
 
     _refuse_more("list", arguments)
     is_brief = not (asked.whole or asked.form.is_document) and which.last is None
-    with _store(asked.history) as store:
-        _refuse_unknown(store, which)
+    with _store(asked, which) as store:
         found = runs_of(store, replace(which, last=LATEST) if is_brief else which)
         count = number_of_runs(store, which) if is_brief else len(found)
     asked.form.write(HISTORY, HistoryDocument(found[::-1]))
@@ -92,7 +95,7 @@ def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -
     benchmark, *cells = arguments
     places = [_place(text) for text in cells]
     least = LEAST_CHANGE if asked.least is None else parse_fraction(asked.least, "--least")
-    with _store(asked.history) as store:
+    with _store(asked, which) as store:
         found = histories_of(store, benchmark, places, which)
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
@@ -115,13 +118,6 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
     return f"no run of the history measured {benchmark!r}{hint(benchmark, known, '')}"
 
 
-def _refuse_unknown(store: Store, which: Filter) -> None:
-    known = benchmarks_of(store) if which.benchmarks else ()
-    for name in which.benchmarks:
-        if name not in known:
-            raise InputError(_why_nothing(name, (), known))
-
-
 def _refuse_more(action: str, arguments: Sequence[str]) -> None:
     if arguments:
         raise InputError(f"history {action} takes no {arguments[0]!r}")
@@ -133,8 +129,7 @@ def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> in
 
     _refuse_more("accept", arguments[1:])
     name = arguments[0] if arguments else None
-    with _store(asked.history) as store:
-        _refuse_unknown(store, which)
+    with _store(asked, which) as store:
         whole = [run for run in runs_of(store, which) if run.finished and not run.profiled]
         place = str(Path(name or ".").absolute())
         named = [run for run in whole if name == run.id or place == run.path]
@@ -168,7 +163,7 @@ def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> 
     counts = {"added": 0, "renewed": 0, "known": 0}
     left_out = 0
     errors = make_console(stderr=True)
-    with _store(asked.history, must_exist=False) as store, progress_bar(errors) as bar:
+    with _store(asked, which, must_exist=False) as store, progress_bar(errors) as bar:
         task = bar.add_task("importing", total=len(paths))
         for path in paths:
             place = path if path.is_dir() or path.name.endswith(PACKED) else path.parent
@@ -208,8 +203,7 @@ def prune(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int
     if asked.keep is None:
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
                          "machine")  # fmt: skip
-    with _store(asked.history) as store:
-        _refuse_unknown(store, which)
+    with _store(asked, which) as store:
         found = runs_of(store, which)
         old = _old(found, asked.keep)
         if not old:
