@@ -2,66 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from linkgauge.cli.help_text import OTHER, OUTPUT, WHICH
-from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.report.formats import Format
 
-from . import HISTORY
+from .options import ACTIONS, HistoryOptions
 
 if TYPE_CHECKING:
     from linkgauge.history.reading import Filter
-
-ACTIONS = ("list", "trend", "accept", "import", "prune")
-
-
-class HistoryOptions(Options):
-    what: tuple[str, ...] = argument(
-        "ACTION...",
-        "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how figures "
-        "went, accept [RUN] makes the level of a run (the latest) the usual one, import DIR adds "
-        "runs that were kept before, prune deletes old ones.",
-        offer=lambda _: ACTIONS,
-    )
-    history: str | None = option(
-        OTHER,
-        "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
-        "URL|FILE",
-        is_input=True,
-    )
-    host: str | None = option(WHICH, "Take the runs of this host.", "NAME", is_input=True)
-    label: str | None = option(WHICH, "Take the runs of this label.", "TEXT", is_input=True)
-    accelerator: str | None = option(
-        WHICH, "Take the runs of this accelerator: nvidia-h200, or H200.", "TEXT", is_input=True
-    )
-    benchmark: tuple[str, ...] = option(
-        WHICH, "Take the runs that measured this benchmark. Repeatable.", "NAME"
-    )
-    since: str | None = option(
-        WHICH,
-        "Take the runs from then on: 2026-11-01, 2026-11-01T12:00, 90d.",
-        "WHEN",
-        is_input=True,
-    )
-    until: str | None = option(WHICH, "Take the runs before then.", "WHEN", is_input=True)
-    last: Count | None = option(WHICH, "Take the latest N of them. Default of a list: 20.", "N")
-    least: str | None = option(
-        OUTPUT, "Leave out changes that are smaller than this. Default: 1%.", "P"
-    )
-    whole: bool = option(
-        OUTPUT, "Show all runs of a list, or every cell of a trend.", flags="--all"
-    )
-    keep: str | None = option(
-        WHICH,
-        "Prune all but the runs of this time, or the latest N of a machine.",
-        "90d|N",
-        is_input=True,
-    )
-    yes: bool = option(OTHER, "Prune: delete what the command would otherwise only name.")
-    form: Annotated[Format, HISTORY]
 
 
 def history(asked: HistoryOptions) -> int:
