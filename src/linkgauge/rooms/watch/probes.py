@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -56,15 +55,9 @@ EARLIER = 300
 Tell = Callable[[Event], None]
 
 
-class Clock(Protocol):
+class WallClock:
     """A clock in seconds that can also wait."""
 
-    def now(self) -> float: ...
-
-    def sleep(self, seconds: float) -> None: ...
-
-
-class WallClock:
     def now(self) -> float:
         return time.monotonic()
 
@@ -85,7 +78,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    def __init__(self, asked: Asked, plan: Plan, tell: Tell, clock: Clock) -> None:
+    def __init__(self, asked: Asked, plan: Plan, tell: Tell, clock: WallClock) -> None:
         self._asked, self._plan, self._tell, self._clock = asked, plan, tell, clock
         self._schedule = ProbeSchedule(plan, asked.budget, asked.every)
         self._degradation = Degradation(asked.least)
@@ -242,7 +235,7 @@ class Watch:
 class _Timer(Observer):
     """Measures `busy`: the seconds from the start of the first cell to the end of the last."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: WallClock) -> None:
         self._clock = clock
         self._first: float | None = None
         self._started: tuple[CellId, float] | None = None
@@ -288,7 +281,7 @@ def teller(*, as_json: bool) -> Tell:
     return tell
 
 
-def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
+def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: WallClock) -> int:
     """Watches `otherwise` if the request has no cells here. Raises InputError if both have none."""
     for request in filter(None, (asked.request, otherwise)):
         asked = replace(asked, request=request)
