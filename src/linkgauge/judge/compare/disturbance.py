@@ -11,8 +11,8 @@ from statistics import median_low
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.model.counters import Load
 from linkgauge.model.grouped import grouped
-from linkgauge.model.load import Load
 
 from .likeness import CellFigure, RunFigures, Runs
 from .side_tests import key_of
