@@ -258,8 +258,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Returns the seconds of the least repetitions of all cells, in recorded runs about as many
-        as were taken. `of` returns the seconds of a repetition of a cell."""
+        """Returns the seconds of all cells' least repetitions, each of which takes `of` seconds."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)

@@ -196,8 +196,7 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:
-    """Returns the baseline's cells that completed runs should have: they measured the cells' tables
-    and devices."""
+    """Returns the baseline's cells that completed runs of the same tables and devices have."""
     if not all(run.ended for run in current):
         return set()
     every = [cell for run in current for cell in run.cells]

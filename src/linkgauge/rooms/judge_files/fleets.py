@@ -172,7 +172,6 @@ def _units(groups: Any) -> Iterator[dict[str, Any]]:
 def _network(
     rails: Sequence[str], hosts: int, rate: float
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the kinds of links, the switches and the links of the network between hosts."""
     leaves = next(n for n in range(-(-hosts // _HOSTS_OF_LEAF), hosts + 1) if hosts % n == 0)
     count = leaves * len(rails)
     spines = max(1, min(hosts // _HOSTS_OF_SPINE, 8)) if count > 1 else 0

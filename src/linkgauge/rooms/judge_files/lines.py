@@ -38,7 +38,7 @@ _NUMBERED, _FEWEST = re.compile(r"\s*(\d{1,6})[:|]?(?:\s|$)"), 8
 
 
 def _unnumbered(lines: list[str]) -> list[str]:
-    """Takes off the numbers that an editor or `cat -n` writes before all lines."""
+    # An editor, or `cat -n`, writes numbers before all lines.
     found = [_NUMBERED.match(line) for line in lines if line]
     first = int(found[0][1]) if found and found[0] else 0
     is_numbered = all(one and int(one[1]) == n for n, one in enumerate(found, first))

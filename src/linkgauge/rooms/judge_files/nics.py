@@ -74,5 +74,4 @@ def kind_of_nic(name: str, nic: ReportedNic, rate: float, *, is_assumed: bool) -
 
 
 def known(**about: Any) -> dict[str, Any]:
-    """Returns the part of a description that is known, so not None."""
     return {name: value for name, value in about.items() if value is not None}

@@ -167,8 +167,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A named experiment. `options` holds each option's values as `vary` reads them; of several,
-    the first one is the baseline."""
+    """`options` holds the values of each option as `vary` reads them: the first is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
