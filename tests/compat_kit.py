@@ -19,6 +19,7 @@ from linkgauge.model.documents.result import CellResult, Result, Run, TransferFi
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
+from linkgauge.uses import measuring
 
 ONE = Path(__file__).parent / "data" / "test.yml"
 ONE_DEVICE = ONE.read_text()
@@ -77,7 +78,7 @@ class MadeUp:
 
         monkeypatch.setattr(base.Session, "measure", measure)
         if box is not None:
-            monkeypatch.setattr(base, "opened_session", opened)
+            monkeypatch.setattr(measuring, "opened_by_launch", opened)
 
     def run(self, session, plan, observer):
         settings = session.request.settings

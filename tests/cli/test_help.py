@@ -134,7 +134,7 @@ def test_each_example_works(name, line, files, tmp_path, monkeypatch):
         called("history", "import", "results", cwd=tmp_path, **history)
     if name == "exporter":  # it would serve until it is ended, at one port for all
         monkeypatch.setattr("linkgauge.rooms.exporter.command._serve", lambda *_: 0)
-        monkeypatch.setattr("linkgauge.rooms.exporter.command._send", lambda *_: 0)
+        monkeypatch.setattr("linkgauge.rooms.exporter.otlp.send_all", lambda *_: None)
     if name == "mcp":  # it would wait for a client
         server = SimpleNamespace(run=lambda transport: None)
         monkeypatch.setattr("linkgauge.rooms.mcp.tools.make_server", lambda: server)

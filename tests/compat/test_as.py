@@ -7,7 +7,7 @@ import pytest
 
 from command_kit import called
 from compat_kit import ONE, MadeUp, as_rank, of_processes, rated, spoken
-from linkgauge.cli import tool as base
+from linkgauge.uses import measuring
 
 
 def test_machine_and_backend_may_stand_in_the_environment(tmp_path, monkeypatch):
@@ -33,8 +33,8 @@ def test_of_the_processes_that_mpirun_started_all_measure_and_one_prints(
     asked = []
     as_rank(monkeypatch, rank, 2 if several else 1)
     MadeUp(rated()).install(monkeypatch, of_processes(2 if several else 1))
-    opened = base.opened_session
-    monkeypatch.setattr(base, "opened_session", lambda r: asked.append(r) or opened(r))
+    opened = measuring.opened_by_launch
+    monkeypatch.setattr(measuring, "opened_by_launch", lambda r: asked.append(r) or opened(r))
     done = spoken("nvbandwidth", "-t 0" if not several else "-t 47", on=None)
     assert bool(done.stdout) == (rank == 0)
     assert asked[0].what.is_across_ranks is several

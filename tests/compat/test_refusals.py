@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compat_kit import ONE, spoken
-from linkgauge.cli import tool as base
 from linkgauge.model.errors import InputError
+from linkgauge.uses import measuring
 
 TOOLS = {
     "nvbandwidth": (1, "ppu-8"),
@@ -186,7 +186,7 @@ def test_any_command_line_is_read_or_refused(tool, tmp_path_factory):
             return
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            patch.setattr(base, "opened_session", nothing_opens)
+            patch.setattr(measuring, "opened_by_launch", nothing_opens)
             done = spoken(tool, "", *arguments, on=TOOLS[tool][1])
         assert done.returncode in (0, 1, 2, 5, 255)
         assert done.stdout or done.stderr

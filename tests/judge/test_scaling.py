@@ -14,7 +14,7 @@ SIZES = "8,64K,512M"
 @pytest.fixture
 def scaled(monkeypatch, tmp_path):
     """`linkgauge scale` in this process, workers included."""
-    monkeypatch.setattr("linkgauge.rooms.scale.carrying_out.opened", in_process)
+    monkeypatch.setattr("linkgauge.rooms.scale.carrying_out.opened_by_launch", in_process)
 
     def scale(machine, *faults, collective="all_reduce", counts="1,2,4,8", sizes=SIZES):
         struck = [word for fault in faults for word in ("--fault", fault)]

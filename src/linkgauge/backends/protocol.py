@@ -225,7 +225,7 @@ def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
 
 
 class Gated:
-    """A group that no gate on a device holds back. Calls in a wrong order raise an error."""
+    """A group whose gate is on the host, not on a device. A wrong order of calls is an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None

@@ -52,7 +52,7 @@ _COPIES: tuple[tuple[str, str, Layout, str, str | None, Report, tuple[str, ...]]
      "host(row) -> device(column) with all others at once both ways", Layout.OTHERS,
      "h -> d by d.K & d -> h by d.K x2 & h -> e by e.K x2 & e -> h by e.K x2",
      "h <-> d by d.K & h <-> e by e.K", Report.FIRST, ()),
-    ("all_to_one_write", "all others -> device(column) by them",
+    ("all_to_one_write", "all others -> device(column), written by them",
      Layout.ALL_DEVICES, "e -> d by e.K", None, Report.TOTAL, ()),
     ("all_to_one_read", "device(column) -> all others", Layout.ALL_DEVICES,
      "d -> e by e.K", "d -> e by d.K", Report.TOTAL, ()),

@@ -1,4 +1,4 @@
-"""Describes what is around this process: hypervisor, container, IOMMU, and required variables."""
+"""Describes what is around this process: hypervisor, container, IOMMU, environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suggests corrections of names that people type, and lists names as words."""
+"""Suggests corrections of names that people type, and joins names to a text."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigure
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """Returns all runs of a folder. `say` gets each run that is left out. Raises InputError if
-    there are none, or for a run under a profiler."""
+    """Returns a run, or a folder's runs but repeated ones. `say` gets those that are unreadable or
+    under a profiler. Raises InputError if none is left."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)

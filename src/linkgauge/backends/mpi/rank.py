@@ -1,8 +1,8 @@
 """Backend `mpi`: MPI moves bytes between the host memories of several ranks. The rank that owns the
-engine times a copy from before the first call until all bytes have arrived. Engine `rma` accesses a
-window of the other rank's memory: its owner writes (MPI_Put) or reads (MPI_Get), and flushes.
-Engine `msg` sends messages (MPI_Isend, MPI_Irecv). If the destination owns it, it first requests
-the messages; if the source owns it, the destination acknowledges the last message."""
+engine times a copy from before the first call until all bytes have arrived. With engine `rma`, this
+rank writes (MPI_Put) or reads (MPI_Get) a window of the other rank's memory, and flushes. Engine
+`msg` sends messages (MPI_Isend, MPI_Irecv). A destination that owns the engine first requests
+them; if the source owns the engine, the destination acknowledges the last message."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Yields nothing if the run has not ended, or its description is no longer valid."""
+    """Yields nothing if the run has not ended, or its machine can no longer be simulated."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return

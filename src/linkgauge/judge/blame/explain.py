@@ -134,14 +134,14 @@ class Search:
                  for first, *_, last in ((*own, own[-1]) for own in down.values())
                  if (step := last.number - first.number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
+        # What else bounds a class hides its loss at first: each loss says where its line begins.
+        starts = {peers: statistics.median(row.number - row.lost / fall for row in own)
+                  for peers, own in down.items() if fall and own[1:]}  # fmt: skip
         begin: dict[Hashable, float] = {}
         for peers, numbers in grouped((row.peers, row.number) for row in since).items():
             # What all peers share slows their fastest, too: it is the first of them.
-            begin[peers] = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
-            if fall and len(some := down.get(peers, ())) > 1:
-                # What else bounds a class hides its loss at first.
-                starts = (row.number - row.lost / fall for row in some)
-                begin[peers] = max(begin[peers], statistics.median(starts))
+            first = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
+            begin[peers] = max(first, starts.get(peers, min(starts.values(), default=first)))
         return {row: max(0.0, row.number - begin[row.peers]) for row in since}
 
     def _tells(self, suspect: Suspect, row: Row) -> bool:

@@ -43,7 +43,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge whose (two or more) known links are slow, or (three) worn, too."""
+    """Reports a switch or bridge whose known links are all slow (two or more) or worn (three)."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -101,8 +101,10 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = "the host's port sets the speed, and a guest cannot read it: it probably "
-                why += "asks for the same at every boot"
+                why = (
+                    "the host's port sets the speed and probably asks for the same at every boot; "
+                )
+                why += "a guest cannot read that port"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
             found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g}')}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)

@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Cuts invisible frames, roles and decimals from a drawn chart, which `says` describes."""
+    """Cuts invisible frames, roles and decimals from a chart, and labels the chart with `says`."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

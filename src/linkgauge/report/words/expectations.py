@@ -67,7 +67,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns the share of the expected figure that the cell or its worst transfer reaches."""
+    """Returns how much of the expected figure the cell, or its worst transfer, reaches."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None

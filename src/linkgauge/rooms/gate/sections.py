@@ -112,7 +112,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
         seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
-        yield plain(seen if half == all_of_them else f"{seen}; in half of them, one of {half}")
+        yield plain(seen if half == all_of_them else f"{seen}, and one of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
@@ -134,7 +134,9 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} have one run on a side, which does not show how much runs vary"
+        few = (
+            f"{count_of(single)} have a lone run on a side, which does not show how much runs vary"
+        )
         yield plain(f"{few}: to be sure, measure both sides once more", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")

@@ -320,7 +320,7 @@ class MachineLayout:
         elif product.usual != "switch":
             self._assumed.append(f"no {kind} between the accelerators (nothing tells of any)")
             return
-        self._by_table(product, f"the usual server, a {product.usual} of {kind}")
+        self._by_table(product, f"as in its usual server, a {product.usual} of {kind}")
         for pair in pairs:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 

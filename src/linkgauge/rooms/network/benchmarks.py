@@ -44,7 +44,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between hosts' memories or, with `gpus`, their GPUs'. `at_once`: all at once."""
+    """Copies between hosts or, with `gpus`, between their GPUs. `at_once`: all at once."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"

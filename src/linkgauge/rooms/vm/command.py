@@ -1,4 +1,4 @@
-"""The command `linkgauge vm`: compares a libvirt domain with its guest or its host."""
+"""The command `linkgauge vm`: compares a definition of a guest with the guest or the host."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
         yield Prose([(), plain(f"No placement fits: {less}. Reduce the domain.")])
     elif lines:
         name = quote(domain.name) if domain.name.isprintable() else "NAME"
-        where = f"virsh edit {name}; replace its own elements"
+        where = f"virsh edit {name}; replace its elements of the same names"
         where += ", and add the controllers" if "<controller" in "".join(lines) else ""
         if report.settings:
             asked = [text for setting in report.settings for text in setting.splitlines()]
