@@ -163,7 +163,7 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
             passing.append(str(blame.part))
         elif len(affected) > 1:
             left = [cell for cell in left if cell not in affected]
-            look = "# Look for interrupts, CPU steal, monitoring that polls the device, "
+            look = "# Look for monitoring that polls the device, for interrupts, CPU steal, "
             remedy = (f"{look}or a retraining link:", kernel_log("aer", "pciehp", "xid"), BUSIEST)
             own = [cell.case for cell in affected]
             yield blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, own)
