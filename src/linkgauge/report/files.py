@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from operator import methodcaller
@@ -28,8 +28,9 @@ from .rows import OneRun, SampleRow, samples_of
 
 SAMPLES_FILE = "samples.csv"
 _PIECE = 1 << 18
-_MOST_KEPT = 16
-"""The series whose text is kept, for cells that share them."""
+_MOST_KEPT = 1 << 16
+"""The most samples of a result whose text is kept, in 35 bytes each, for cells that share them."""
+_LENGTHS = 4
 _START = "\0"
 _Pieces = Iterable[bytes | memoryview]
 
@@ -81,17 +82,23 @@ def sample_lines(run: Run) -> Iterator[bytes]:
     for result in run.results:
         head = csv_text([(run.id, result.benchmark, result.backend)])[:-1]
         end = csv_text([(result.unit, result.simulated)])
-        numbered = lru_cache(_MOST_KEPT)(partial(_numbered, end))
-        for cell in result.cells:
+        series = [(cell, list(samples_of(cell))) for cell in result.cells]
+        longest = max((len(samples) for _, own in series for _, samples in own), default=0)
+        form = lru_cache(_LENGTHS)(partial(_form, end.replace("%", "%%")))
+        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form))
+        for cell, own in series:
             place = size_of(result, cell), cell.row, cell.column
-            for transfer, samples in samples_of(cell):
+            for transfer, samples in own:
                 before = head + "".join(map(further, (*place, transfer)))
                 yield numbered(samples).replace(_START, before).encode()
 
 
-def _numbered(end: str, samples: Sequence[float]) -> str:
-    form = f"{_START},%d,%r,{end.replace('%', '%%')}"
-    return "".join(map(form.__mod__, enumerate(samples)))
+def _form(end: str, count: int) -> str:
+    return "".join([f"{_START},{number},%r,{end}" for number in range(count)])
+
+
+def _numbered(form: Callable[[int], str], samples: Sequence[float]) -> str:
+    return form(len(samples)) % tuple(samples)
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:

@@ -103,10 +103,11 @@ def has_few(run: Run, few: int = FEW) -> bool:
 def _whole(run: Run) -> list[Block] | None:
     if not has_few(run, MOST_LINES):
         return None  # each takes a line
-    found, few = list[Block](), has_few(run)
+    found, height, few = list[Block](), 0, has_few(run)
     for block in figures.blocks(run):
         found.append(block)
-        if not few and sum(map(_height, found)) > MOST_LINES:
+        height += 0 if few else _height(block)
+        if height > MOST_LINES:
             return None
     return found
 

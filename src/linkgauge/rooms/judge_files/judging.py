@@ -205,6 +205,7 @@ _USUAL = 0.9
 _LARGE = 1 << 20
 """The size in bytes below which the time to start decides; such figures vary between hosts."""
 _Key = tuple[object, ...]
+_Figures = Mapping[_Key, tuple[Result, CellResult, float]]
 
 
 def judged_hosts(
@@ -216,10 +217,13 @@ def judged_hosts(
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
     runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
-    every = grouped((key, one[2]) for run in runs.values() for key, one in _figures(run).items())
+    figures = {host: _figures(run) for host, run in runs.items()}
+    every = grouped((key, one[2]) for own in figures.values() for key, one in own.items())
     ranked = {key: sorted(some) for key, some in every.items()}
     outcomes = {host: outcome_of(run) for host, run in runs.items()}
-    peers = tuple(_compared(run, outcomes[host].word, ranked) for host, run in runs.items())
+    peers = tuple(
+        _compared(run, outcomes[host].word, figures[host], ranked) for host, run in runs.items()
+    )
     order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
@@ -253,13 +257,15 @@ def _hostname(text: ReadText) -> str:
 
 
 def _compared(
-    run: Run, verdict: HostVerdict, ranked: Mapping[_Key, Sequence[float]]
+    run: Run, verdict: HostVerdict, own: _Figures, ranked: Mapping[_Key, Sequence[float]]
 ) -> HostFigures:
     shares = dict[str, float]()
-    for key, (result, cell, figure) in _figures(run).items():
-        if len(every := ranked[key]) > 1:
+    for key, (result, cell, figure) in own.items():
+        every = ranked[key]
+        if (count := len(every) - 1) > 0:
             at = bisect_left(every, figure)
-            share = figure / median([*every[:at], *every[at + 1 :]])
+            low, high = (every[n + (n >= at)] for n in ((count - 1) // 2, count // 2))
+            share = figure / ((low + high) / 2)
             shares[spoken(result, cell)] = share if result.better == "higher" else 1 / share
     less = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(less, key=lambda name: less[name], default="")
@@ -269,7 +275,7 @@ def _compared(
     )  # fmt: skip
 
 
-def _figures(run: Run) -> dict[_Key, tuple[Result, CellResult, float]]:
+def _figures(run: Run) -> _Figures:
     return {
         (one.benchmark, one.size, *cell.place, len(cell.transfers), str(cell.operation)):
             (one, cell, cell.headline)

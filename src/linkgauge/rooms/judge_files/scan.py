@@ -211,6 +211,8 @@ class TextScan:
 
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields each object in JSON with this key near its beginning."""
+        if not any(f'"{key}"' in line for line in self.lines):
+            return
         text, decoder, end = "\n".join(self.lines), JSONDecoder(), 0
         for match in re.finditer(r"^[ \t]*{", text, re.MULTILINE):
             begin = match.end() - 1
