@@ -225,7 +225,7 @@ def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
 
 
 class Gated:
-    """A group whose gate is on the host, not on a device. A wrong order of calls is an error."""
+    """Holds whether a group is armed, opened or closed. A wrong order of calls is an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -233,10 +233,14 @@ class Gated:
     _opened = _closed = False
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        if self._closed or self._armed or min(loops, batches) < 1:
-            state = "closed" if self._closed else "armed already"
-            known = self._closed or self._armed
-            raise BackendError("arm", f"the group is {state}" if known else "no loops to run")
+        refusals = (
+            (self._closed, "the group is closed"),
+            (self._armed, "the group is armed already"),
+            (min(loops, batches) < 1, "no loops to run"),
+        )
+        for is_wrong, why in refusals:
+            if is_wrong:
+                raise BackendError("arm", why)
         self._armed = loops, batches
 
     def open(self) -> None:

@@ -106,10 +106,9 @@ def opened(
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
     """Opens the machine. `devices` are names as in engine.plan.fabrics; if empty, all. `tells`
-    prints a simulated machine's name on stderr, where parsers do not see it. With
-    `several`, all processes of an mpirun measure the benchmarks `across`: only the first returns,
-    and the others exit once they have served it. Raises
-    InputError if there is no device, except for the backend `host`."""
+    prints a simulated machine's name on stderr, where parsers do not see it. With `several`, all
+    processes of an mpirun measure the benchmarks `across`: only the first returns, and the others
+    exit once they have served it. Raises InputError if there is no device, except for `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(

@@ -14,9 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.joining import added, first_known, in_series, joined, joined_known
-from linkgauge.model.shareable import Reason
-
-from .shareable import ProcessName
+from linkgauge.model.shareable import ProcessName, Reason
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):

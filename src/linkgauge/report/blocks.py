@@ -182,7 +182,7 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart. `says` describes the chart in words. Formats without charts show `table`."""
+    """A chart. Screen readers read `says`. Formats without charts show `table`."""
 
     title: str
     says: str

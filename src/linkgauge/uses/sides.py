@@ -57,8 +57,8 @@ def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigure
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """Returns a run, or a folder's runs but repeated ones. `say` gets those that are unreadable or
-    under a profiler. Raises InputError if none is left."""
+    """Returns a run, or the runs of a folder but those of `--rerun`. `say` gets those that
+    are unreadable or under a profiler. Raises InputError if none is left."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)

@@ -158,8 +158,8 @@ def _cards(link: SimLink) -> list[int]:
 
 
 def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
-    """Yields the links of `gpus` accelerators. If the number changes, a ring, a mesh or several
-    meshes go on; in a mesh, an accelerator's total rate stays. Raises InputError for others."""
+    """Yields the links of `gpus` accelerators, in a ring or in meshes as before. In one mesh, each
+    accelerator keeps its total rate. Raises InputError for other shapes."""
     found = {
         (min(of), max(of)): one for one in source.links("fabric") if len(of := _cards(one)) == 2
     }

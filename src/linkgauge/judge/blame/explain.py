@@ -130,9 +130,9 @@ class Search:
             mixed = {row.peers for row in since if row.slow}
             return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
         down = grouped((row.peers, row) for row in since if row.lost < math.log1p(-LEAST_LOSS))
-        lines = [((last.lost - first.lost) / step, step * min(first.weight, last.weight))
-                 for first, *_, last in ((*own, own[-1]) for own in down.values())
-                 if (step := last.number - first.number)]  # fmt: skip
+        lines = [((own[-1].lost - own[0].lost) / step, step * min(own[0].weight, own[-1].weight))
+                 for own in down.values()
+                 if (step := own[-1].number - own[0].number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
         # What else bounds a class hides its loss at first: each loss says where its line begins.
         starts = {peers: statistics.median(row.number - row.lost / fall for row in own)

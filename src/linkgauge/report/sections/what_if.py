@@ -96,7 +96,7 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
 
 
 def _said(speed: float) -> str:
-    """Returns a speed ratio in words: `12% slower`, `3.4 times as fast`."""
+    """Returns a text such as `12% slower` or `3.4 times as fast`."""
     word, times = ("fast", speed) if speed > 1 else ("slow", 1 / speed)
     if times > 1.95:
         return f"{times:.3g} times as {word}" if times > 10 else f"{times:.2g} times as {word}"

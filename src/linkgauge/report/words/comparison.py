@@ -109,7 +109,7 @@ _PEAK = " by the fastest kernel"
 
 
 def in_words(result: Result, cell: CellResult) -> str:
-    """Returns a cell in words, or an empty text if it is not of the host's own memory or CPUs."""
+    """Names a cell of the host's own memory or CPUs. Other cells get an empty text."""
     if result.backend != "host" or not cell.transfers:
         return ""
     does, first = cell.does, cell.transfers[0]
@@ -136,7 +136,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """Returns a cell's threads in words. If it states no number, each CPU has a thread."""
+    """Says how many threads a cell has: one for each CPU, if the cell states no number."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

@@ -100,7 +100,7 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = (
 
 
 class Word(NamedTuple):
-    """A verdict in words, and its kind, which is `part` if only some cells are judged."""
+    """The text of a verdict, and its kind: `part` if only some cells are judged."""
 
     text: str
     kind: Status | Verdict | Literal["part"]

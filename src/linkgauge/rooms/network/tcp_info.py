@@ -19,8 +19,8 @@ _FIELDS = {
 had to wait for room at the receiver, and `buffer_limited_us` for a larger send buffer. `window` is
 the last receive window that the other end granted, in bytes. Older kernels lack the last fields of
 the struct."""
-_RECEIVED = {"data_segments_received": ("I", 152), "segments_out_of_order": ("I", 224)}
-"""The fields that are added up over all connections."""
+_RECEIVED = {"data_segments_received": ("I", 152)}
+"""The field that is added up over all connections."""
 
 
 def counts_of(connections: Iterable[socket.socket]) -> dict[str, int]:
