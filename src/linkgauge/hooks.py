@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """Code that a room adds. A plug-in's code is guarded; linkgauge's own is called directly."""
+    """Code that a room (a feature) adds. Calls of a plug-in's code are guarded against errors."""
 
     what: str
     origin: str
@@ -79,8 +79,8 @@ class Hook(NamedTuple):
         kinds: Any,
         check: Callable[[_T], object] = lambda item: None,
     ) -> tuple[_T, ...]:
-        """Returns all items that a plug-in's `call` returns, or none if it fails: also if items are
-        not of the types `kinds`, exceed `MOST_ITEMS`, or make `check` raise an exception."""
+        """Returns all items that `call` returns. Returns none if a plug-in fails: if `call` or
+        `check` raises an exception, an item has a type not in `kinds`, or there are too many."""
         if self.is_ours:
             return tuple(call())
 
@@ -128,7 +128,7 @@ class Hook(NamedTuple):
 
 
 CORE = Hook("code", OURS)
-"""Stands for what linkgauge itself does."""
+"""The hook for linkgauge's own code."""
 
 
 def expect(value: Any, kinds: Any) -> Any:
@@ -157,12 +157,12 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports a failed part of a plug-in. Of several, it names the first and counts the others."""
+    """Notes that a part of a plug-in failed. Reports name the first part and count the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
 def refuse(hook: Hook, why: str) -> None:
-    """Reports, only once, that a part of a plug-in is refused although it did not fail."""
+    """Notes that a part of a plug-in is not used although it did not fail."""
     line = f"{hook} is left out: {why}"
     _LEFT_OUT.setdefault(line, {})[line] = None
 
@@ -177,7 +177,7 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 
 def unsaid() -> list[str]:
-    """Returns the lines about failed plug-ins and refused parts that were not returned before."""
+    """Returns the lines about parts that failed or are not used, except those returned before."""
     said: list[str] = []
     for lines in _LEFT_OUT.values():
         if new := [line for line in lines if line not in _SAID]:
@@ -229,8 +229,8 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Remembers a signal's exception: a plug-in may raise KeyboardInterrupt itself, or catch
-        it. If code that nobody asked for goes on after a signal, the next one ends the process."""
+        """Remembers a signal's exception, which a plug-in may catch or raise itself. If code that
+        nobody asked for goes on after a signal, the next one ends the process."""
         now = time.monotonic()
         if self._first is None:
             self._first = now
@@ -244,7 +244,7 @@ class _Guard(Signals):
 
 
 class _Chatter:
-    """stderr for a plug-in, which cannot close it. Control characters are removed."""
+    """A plug-in's stderr. It cannot be closed, and control characters are removed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

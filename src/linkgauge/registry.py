@@ -71,7 +71,6 @@ class Plugin(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """The package and its version: `fast-links 1.0`."""
         return f"{self.package} {self.version}".rstrip()
 
 
@@ -123,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` makes a plug-in's addition usable:
-    the hook guards its calls. It raises Unfit if the addition has a wrong type. A plug-in's section
-    or format is left out if its name is taken."""
+    """Loads and returns all additions of a listed kind. `fitted` makes a plug-in's addition usable,
+    with calls guarded by the hook, and raises Unfit if its type is wrong. A plug-in's section or
+    format is left out if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)

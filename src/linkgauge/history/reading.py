@@ -47,7 +47,6 @@ def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts rows. Raises ValidationError if a value has a wrong type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
@@ -168,8 +167,8 @@ def earlier_runs(
     last: int | None = None,
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
-    """Returns complete earlier runs of the same machine and setup, latest first. If the level of a
-    run was accepted, begins with that run. Profiled runs are left out. Raises StoreError."""
+    """Returns complete earlier runs of the same machine and setup, latest first. Profiled runs are
+    left out, and so are runs before the run whose level was accepted last. Raises StoreError."""
     with store.reading() as connection:
         where, _ = _before(connection, run)
         if label is not None:
@@ -187,11 +186,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns medians of the run's benchmarks in complete runs before it, of the same machine and
-    setup. Only runs count that were no worse than their predecessors or whose level was accepted.
-    Of the `last` of these, those in a machine state `equivalent` to the latest one's are taken, or
-    all if they are fewer than `fewest`. Worse runs since the latest that counts are returned, too.
-    Returns None if no run counts. Raises StoreError."""
+    """Returns medians of the run's benchmarks in complete earlier runs of the same machine and
+    setup. A run counts if it was no worse than its predecessors or if its level was accepted. Of
+    the `last` such runs, those in a state `equivalent` to the latest one's are taken, or all if
+    these are fewer than `fewest`. Worse runs after the latest of them are added. Returns None if no
+    run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -219,8 +218,8 @@ def earlier_medians(
 
 
 def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
-    """Returns the conditions for earlier runs, and one for those that count: runs that were no
-    worse than their predecessors, or that were measured before the level was accepted."""
+    """Returns the conditions for earlier runs, and the condition for runs that count: those that
+    were no worse than their predecessors, or that began before the level was accepted."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
     where: list[_Condition] = [
@@ -352,7 +351,6 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
-    """Returns the names of all benchmarks in the history. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(tables.c.benchmark).distinct()).scalars())
 

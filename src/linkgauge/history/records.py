@@ -73,8 +73,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings that figures depend on and that are not the default. Precision,
-    durations and sizes are not among them."""
+    """Returns the settings that change figures, if not default: no precision, durations or
+    sizes."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,

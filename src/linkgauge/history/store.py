@@ -71,8 +71,7 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction. With `alone`, there are no other writers. Raises StoreError if the
-        history is read-only."""
+        """Begins a transaction, `alone` without other writers. Raises StoreError if read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -103,9 +102,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Opens the history, and creates its tables if it is empty. Raises InputError if a later
-    version wrote it, or if it is missing and `must_exist`; MissingPackage without PostgreSQL's
-    driver; and StoreError if opening fails."""
+    """Opens the history, and creates missing tables. Raises InputError if a later version wrote it,
+    or if it `must_exist` but does not; MissingPackage without PostgreSQL's driver; or
+    StoreError."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -151,7 +150,7 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """Returns the file or its folder, if not writable: SQLite writes a journal beside the file."""
+    """Returns the file, or the folder for SQLite's journal, if it is not writable; else None."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 

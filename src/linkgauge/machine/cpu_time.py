@@ -1,4 +1,4 @@
-"""Reads CPU times since boot. Time counts as stolen while the hypervisor runs something else."""
+"""Reads CPU times since boot. Stolen time is time in which the hypervisor runs something else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CpuTime(NamedTuple):
 
 
 class ProcessTime(NamedTuple):
-    """CPU seconds of a process. `ended` is the CPU seconds of its children that have ended."""
+    """One process: its name, its parent's id, its CPU seconds, and those of its ended children."""
 
     name: str
     parent: int
@@ -106,8 +106,8 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """Returns these CPUs' stolen seconds since boot, by ticks of mostly 10 ms. Returns None if the
-    kernel does not report one of the CPUs."""
+    """Returns the seconds stolen from these CPUs since boot, in steps of mostly 10 ms. Returns None
+    if the kernel does not report one of the CPUs."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(root.text("proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

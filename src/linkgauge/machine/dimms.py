@@ -30,7 +30,7 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 class Dimm(msgspec.Struct, frozen=True):
     """A memory module, or an empty slot. Modules of a kit have the same `kit` (0: none). An `alone`
-    module has its own channel. `width` is in data bits, and `rate` in transfers/s."""
+    module shares no channel. `width` is in data bits, and `rate` in transfers/s."""
 
     locator: str
     bank: str
@@ -43,7 +43,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Returns the numbers of huge pages, total and free, by page size in bytes."""
+    """Returns the total number of huge pages and the number of free ones, by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -64,8 +64,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the memory's peak rate in bytes/s, or why it is unknown: channels × data bits ÷ 8 ×
-    transfers/s. DIMMs may share a channel: the EDAC driver or the slots' names show channels."""
+    """Returns the memory's peak in bytes/s (channels × data bits ÷ 8 × transfers/s), or else why it
+    is unknown. Channels are known from the EDAC driver or from the slots' names."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -73,7 +73,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of `channels` channels in bytes/s, or why it is unknown."""
+    """Returns the peak rate of that many channels in bytes/s, or else why it is unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -115,9 +115,9 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Counts the channels with memory by slots' names such as `P0 CHANNEL A` or `DIMM_B1`; None if
-    the names do not show them. If they have no more letters than sockets, a letter names a socket
-    (Dell). Then each DIMM has its own channel only if each socket's DIMMs are one kit."""
+    """Returns the number of channels with memory, by slots' names such as `P0 CHANNEL A` or
+    `DIMM_B1`; None if the names do not show it. With at most as many letters as sockets, a letter
+    names a socket (Dell); then each DIMM has its own channel if each socket's DIMMs are one kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -133,7 +133,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
-    """Returns the numbers of channels with and without a module; None if unknown, or for HBM."""
+    """Returns how many channels have a module, and how many none; None if unknown, or for HBM."""
     slots = _slots(root)
     names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):
@@ -217,7 +217,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns transfers/s. `extended` is the longer field for high rates."""
+    """Returns transfers/s or None. `extended` is a second field, for higher rates."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -1,5 +1,4 @@
-"""Reads and writes hardware.yml, which people keep with results. In it they state what the machine
-does not report, such as the revision of a chip."""
+"""Reads and writes hardware.yml, where people state what the machine does not report."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """Returns the machine's values by the keys of hardware.yml; null if not reported."""
+    """Returns the machine's values by the keys of hardware.yml; None for a value not reported."""
     host, rate = machine.host, machine.known.host.memory_rate
     return {
         "host": host.hostname or None,
@@ -100,8 +99,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Adds values that the user stated. A stated `dimms` becomes the memory rate if the machine
-    reports none. Raises InputError if it is not like `307.2 GB/s`."""
+    """Returns the machine with values that the user stated. A stated `dimms` becomes the memory
+    rate if the machine reports none. Raises InputError if `dimms` is not like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

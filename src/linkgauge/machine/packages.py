@@ -11,8 +11,7 @@ from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A package manager. `names` maps common package names to its own, and `driver` has the
-    commands that install NVIDIA's driver."""
+    """A package manager. `names` maps common package names to its own names."""
 
     install: str
     refresh: str = ""

@@ -16,7 +16,7 @@ _LAST: list[str] = []
 
 
 def plugins_last() -> None:
-    """Moves plug-ins' folders of PYTHONPATH to the end, where they hide no package."""
+    """Moves plug-ins' folders of PYTHONPATH to the end of the path: there they hide no package."""
     for named in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         folder = os.path.abspath(named)  # noqa: PTH100  # as Python makes it, links included
         holds = any(entry_points(Path(folder))) and not Path(folder, "linkgauge").is_dir()
@@ -35,7 +35,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields a plug-in's modules that would hide another package's; `about` is its metadata."""
+    """Yields a plug-in's modules that would hide another package. `about` has its metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):

@@ -53,7 +53,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Returns COMMANDS, and for up to 32 interfaces those of ethtool if it is installed."""
+    """Returns COMMANDS and, if ethtool is installed, its commands for up to 32 interfaces."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES

@@ -169,7 +169,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`links` has the targets of symbolic links, and `empty` the folders without files."""
+        """`links` maps symbolic links to their targets. `empty` are folders without files."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}

@@ -48,7 +48,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns these facts for a simulated machine, which has no files, from its inventory."""
+    """Returns the facts of a simulated machine, which has no files, from its inventory."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -124,7 +124,7 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the firmware's UUID; a guest has that of its definition. Only root can read it."""
+    """Returns the firmware's UUID (a guest's is in its definition), or None if unreadable."""
     text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns a group's CPUs or nodes; without its own setting, those of the group above."""
+    """Returns a control group's CPUs or nodes, also if the group above sets them; else None."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

@@ -1,4 +1,4 @@
-"""Makes values out of the fields that other values have by the same names, or by other ones."""
+"""Makes structs from the fields of other structs that have the same names or other ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _shared(
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns the fields of a cell's figure that its result has by other names."""
+    """Returns a cell's figure fields that CellResult has under other names, such as `figure`."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {

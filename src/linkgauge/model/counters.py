@@ -1,5 +1,4 @@
-"""Events of host threads during the timed samples, as the kernel and the CPU count them, and the
-load of other processes."""
+"""Counts events of host threads during the timed samples, and the load of other processes."""
 
 from __future__ import annotations
 
@@ -125,7 +124,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def joined_loads(loads: Iterable[Load | None]) -> Load | None:
-    """Returns the loads as one; None if one is unknown. `process` is the busiest over all loads."""
+    """Adds loads up; returns None if one is unknown. `process` is the busiest over all of them."""
     known = list(loads)
     if not known:
         return None

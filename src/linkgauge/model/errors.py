@@ -48,7 +48,8 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 def worst_code(codes: Iterable[int]) -> int | None:
-    """Returns the first of 130, 3, 1, 4 and 0 that is among the codes; None without codes."""
+    """Returns the worst exit code: the first of 130, 3, 1, 4 and 0 that occurs; None without
+    any."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), None)
 

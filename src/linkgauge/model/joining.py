@@ -18,7 +18,7 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Returns the values as one. `known` is a cache by `id`, so it must not outlive the values."""
+    """Joins structs of a type into one. `known` is a cache by `id`: it must not outlive them."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}

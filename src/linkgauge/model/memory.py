@@ -23,12 +23,12 @@ NIC = "nic"
 """The owner of an engine that is a network interface: `nic:N`, by its number in the machine's
 record."""
 NETWORK = "net"
-"""The backend of memories that network interfaces join."""
+"""The backend of network interfaces."""
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     """A place that holds bytes. `kind` is how host memory is allocated ("" is pinned). `rank` is
-    the process that holds it (None: this one)."""
+    the process that holds the memory (None: this process)."""
 
     space: str
     index: int | None = None
@@ -78,7 +78,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def label(self) -> str:
-        """`1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank's number if it has a rank."""
+        """Its label in tables: `1` of `cuda:1`, `xpu:0` of `torch:xpu:0`, or its rank's number."""
         return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:

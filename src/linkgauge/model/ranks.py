@@ -155,7 +155,6 @@ def _named(rank: Rank) -> str:
 
 
 def rdma_nics(rank: Rank) -> tuple[int, ...]:
-    """Returns the numbers of the interfaces with RDMA that are not down."""
     return tuple(
         at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
     )
@@ -183,7 +182,8 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface; of equals, one on the NUMA node, then the lowest number."""
+    """Returns the fastest interface; of several, one on NUMA node `node`, then the lowest
+    number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]

@@ -25,8 +25,9 @@ SHORT = 1 << 20
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
-    """`process` is the relative standard deviation that a new process adds, `furthest` the largest
-    relative distance of two runs. If `alone`, other users of the host have no influence."""
+    """The variation of a kind of path. `process` is the relative standard deviation that a new
+    process adds, `furthest` the largest relative distance of two runs. If `alone`, other users of
+    the host do not matter."""
 
     process: float
     furthest: float

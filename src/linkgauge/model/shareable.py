@@ -18,7 +18,7 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts made of `words` may be shared. Others become `otherwise`, whose `{0}` is a number."""
+    """A text of `words` may be shared. Any other becomes `otherwise`, where `{0}` is a number."""
 
     otherwise: str
     words: Words = "none"

@@ -38,8 +38,8 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """`count` is the number of threads (None: one on each CPU) or streams; `far` is the number of
-    the interface at the other end (None: the same as the owner's)."""
+    """What carries out a transfer. `count` is the number of threads (None: one on each CPU) or
+    streams. `far` is the number of the interface at the other end (None: the owner's number)."""
 
     owner: Memory
     kind: EngineKind
@@ -123,7 +123,7 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count: for FIRST and BEST, of one way."""
+        """Returns the bytes of one loop that count: for FIRST and BEST, of one direction."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
@@ -162,7 +162,7 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the first end that is a device, else the source (the destination if that is null)."""
+    """Returns the first end that is a device, else the source (or the destination of null)."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -286,7 +286,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer. The bytes of a broadcast count
+        """Returns the bytes of a loop that count, for each transfer. Those of a broadcast count
         once, and those of an operation on arrays once for each array."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
@@ -297,7 +297,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of a loop in the headline figure; of a collective, those of algbw."""
+        """Returns the bytes of a loop in the headline figure; for a collective, algbw's."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -327,7 +327,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` names the matrices of single transfers. With `sweep`, columns are
+    """A matrix of cells. `parts` name the matrices of single transfers. With `sweep`, columns are
     settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str

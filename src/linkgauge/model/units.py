@@ -14,7 +14,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """For display, figures are divided by `scale`, and `shown` replaces `symbol`."""
+    """A unit. Figures are shown divided by `scale`, with `shown` in place of `symbol`."""
 
     symbol: str
     shown: str

@@ -1,1 +1,1 @@
-"""What commands, the Python API and rooms do with values. Nothing here reads a command line."""
+"""The use cases of commands and of the Python API, as functions of values. None reads options."""

@@ -45,9 +45,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Returns a judged run with ranges from the history's earlier runs, and a line on how it
-    differs from them, or why they could not be read. The line is None without earlier runs, and for
-    incomplete or profiled runs and runs of very many cells."""
+    """Compares a judged run with the history's earlier runs. Returns the run, with ranges by these,
+    and a line that says how it differs or why they could not be read. The line is None without
+    earlier runs, and for incomplete or profiled runs and runs of very many cells."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -81,9 +81,8 @@ class _Begun(NamedTuple):
 
 
 def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | None:
-    """Returns the median of the seconds that the latest runs of a plan of as many cells took on
-    this machine, with the same settings. Returns None without such runs, and if the history cannot
-    be read."""
+    """Returns the median duration in seconds of the latest runs on this machine with as many cells
+    and the same settings; None without such runs or without a readable history."""
     cells = sum(len(table.cells) for table in plan)
     try:
         past = runs_before(_Begun("", now(), machine, settings), _TIMED)

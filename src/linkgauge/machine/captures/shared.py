@@ -1,4 +1,4 @@
-"""Removes each text in a document whose type does not declare it shareable (`model.shareable`)."""
+"""Removes texts from documents, unless their types declare them shareable (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """Replaces texts of documents. Equal names in several documents have equal pseudonyms. `own`
-    are more words to keep, `options` are kept in command lines only, and `named` maps names in
-    lower case to their pseudonyms."""
+    """Replaces texts of documents by pseudonyms; equal names get equal pseudonyms. `own` are words
+    to keep besides those of hardware, `options` are kept in command lines only, and `named` maps
+    names in lower case to pseudonyms that they already have."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has only these words, or one or two letters beside a number (`x16`)."""
+    """Whether a text has only these words, and one or two letters next to a digit (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False
@@ -217,7 +217,8 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Changes keys and values. The value of a changed key is removed if it is a text."""
+    """Returns a function that changes a dict's keys and values; None if both stay as they are. If a
+    key changes, its value is removed if it is a text."""
     if key is _same and value is _same:
         return None
 

@@ -22,7 +22,7 @@ def ignore_ending() -> None:
 
 
 class Signals:
-    """Handles signals by `_interrupt` while open, except those ignored or without a handler."""
+    """A context in which `_interrupt` handles signals that end a run, except ignored signals."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}

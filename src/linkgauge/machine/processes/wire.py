@@ -94,7 +94,7 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects like `connect_here`, but to HOST:PORT; rank 0 may start later."""
+    """Connects to rank 0 at HOST:PORT, even if it starts later. Otherwise like `connect_here`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -127,7 +127,7 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Makes short messages go at once, and a lost connection be noticed even in silence."""
+    """Sets TCP to send short messages at once, and to notice a lost connection without traffic."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -44,8 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact in this type.
-    `code` is the type's number in NCCL; `rounding` is the relative error of one rounding."""
+    """A type of numbers. Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact
+    in it. `code` is its number in NCCL; `rounding` is the relative error of one rounding."""
 
     name: NumberName
     code: int
@@ -100,8 +100,9 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements. In place, rank r sends from element `send_step` × r of the receive
-    buffer and receives at its element `receive_step` × r."""
+    """Numbers of elements: NCCL's count, and a rank's elements to send and receive. In place, rank
+    r sends from element `send_step` × r of the receive buffer, and receives at `receive_step` ×
+    r."""
 
     count: int
     send: int
@@ -229,7 +230,8 @@ def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
 
 
 class Content(msgspec.Struct, frozen=True):
-    """`share` ranks send numbers up to `largest`, so that all results except averages are exact."""
+    """The data that ranks send: `share` ranks send numbers up to `largest`, others 0 (in products
+    1). All results except averages are then exact."""
 
     share: int
     largest: int
@@ -294,7 +296,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns each rank's group for a split such as `MOD 2` (nccl-tests). Raises ValueError."""
+    """Returns the number of each rank's group for a split such as `MOD 2`. Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())

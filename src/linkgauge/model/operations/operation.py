@@ -1,5 +1,5 @@
-"""What cells do with memory. Array operations count the bytes of each array read or written, as
-STREAM does (McCalpin, *Memory Bandwidth and Machine Balance …*, 1995)."""
+"""The operations that cells carry out. Operations on arrays count the bytes of each array read or
+written, as STREAM does (McCalpin, *Memory Bandwidth and Machine Balance …*, 1995)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """`error` is the relative error of an element from rounding the inputs and the result."""
+    """A number type. `error` is an element's relative error from rounding inputs and the result."""
 
     name: str
     bytes: int
@@ -64,7 +64,7 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of the signed sum of `BLOCK` neighbours in a correct product. Each
+    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours. Each
     of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
     *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
@@ -78,7 +78,7 @@ def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -
 
 
 def wrong_of(library: Any, found: Any, expected: Any, allowed: float) -> str | None:
-    """Returns the message about the first wrong sum of arrays of numpy or torch, or None."""
+    """Returns a message about the first sum that is wrong, or None. `library` is numpy or torch."""
     # A difference that is no number compares as false.
     wrong = library.argwhere(~(abs(found - expected) <= allowed))
     if not len(wrong):
@@ -164,9 +164,10 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """The properties of an operation. `is_compared`: buffers show if it was right. `is_single`: a
-    sample is one iteration. `in_memory`: it uses memories. `concurrent_loads`: transfers after the
-    first are copies that run meanwhile. `of_sizes`: its cells are points of a curve over sizes."""
+    """An operation and its properties. `is_compared`: buffers show whether it was right.
+    `is_single`: a sample is one iteration. `in_memory`: it uses memories. `concurrent_loads`:
+    transfers after the first are copies that run meanwhile. `of_sizes`: its cells form a curve over
+    sizes."""
 
     name: OperationName
     lacking: str

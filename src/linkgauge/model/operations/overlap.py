@@ -1,4 +1,4 @@
-"""Computes how much of the shorter of two times, of copies and of a kernel, their overlap hides."""
+"""Computes how much of the shorter of two times, a copy's and a kernel's, an overlap hides."""
 
 from __future__ import annotations
 

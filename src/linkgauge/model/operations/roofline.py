@@ -17,7 +17,8 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """`kind` is the part that limits the workload; None if no part is busy half of the time."""
+    """What limits a workload. `kind` is None if no part of the machine is busy half of the time.
+    `share` is the share of the time for which that part is busy, `shares` that of every part."""
 
     kind: BoundKind | None
     share: float

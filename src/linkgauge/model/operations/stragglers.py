@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """The rank that was last in `last` of `iterations`. The others' median wait was `wait` s."""
+    """A rank that came last in `last` of `iterations`. The others waited `wait` s (median)."""
 
     rank: int
     last: int
@@ -29,7 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last, if any; of several, the one waited for longest."""
+    """Returns the rank that clearly comes last, or None; of several, that with the longest wait."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}

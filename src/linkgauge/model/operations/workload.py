@@ -34,7 +34,7 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """`hidden` is the width of a token's vector, `intermediate` the inner width of SwiGLU."""
+    """A model's sizes. `hidden` is the width of a token's vector, `intermediate` SwiGLU's width."""
 
     name: ModelName
     hidden: int

@@ -36,14 +36,15 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`reach` is a range's half-width in logarithms; `pooled` counts the cells it comes from."""
+    """A figure's range. `reach` is its half-width in logarithms, `pooled` the number of cells
+    used."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns the range, or None if its ends would be tenfold apart, which says nothing."""
+        """Returns the range; None if its ends are tenfold apart, which says nothing."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -52,7 +53,8 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns similar cells' estimates; None without repetitions or for figures not positive."""
+    """Returns an estimate for each of some similar cells. It is None without several repetitions
+    and for a cell with figures that are not positive."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
@@ -112,7 +114,7 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group of this share may hold most of the repetitions in another run."""
+    """Whether a group with this share of the samples may have most repetitions in another run."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2

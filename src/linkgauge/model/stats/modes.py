@@ -40,8 +40,8 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value between two groups of samples, or None. Each gate (start signal) counts
-    once, as samples after it are alike; or each repetition, if no repetition is in both groups."""
+    """Returns the border between two groups of samples, or None. Each gate (start signal) counts as
+    one value, because its samples are alike; each repetition, if none is in both groups."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border

@@ -1,4 +1,4 @@
-"""Statistics of values of which some are left out, without another pass over the values."""
+"""Computes statistics of values without some of the values, without another pass over all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Sums of values and squares. Far from 0, digits are lost: give logarithms or differences."""
+    """Sums of values and of squares. Far from 0, digits are lost: give logarithms or
+    differences."""
 
     n: int
     sum: float

@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of figures between runs. `alone` (such as from the cell's own runs only) holds
-    instead for a share `doubted` of the cells."""
+    """The variance of a figure between runs. In a share `doubted` of cells, `alone` is right
+    instead: another estimate, such as that from the cell's own runs only."""
 
     variance: float
     degrees: float
@@ -49,8 +49,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """`sets` holds sets of runs: for each run, its number and how far its figure is from the mean
-    of the set."""
+    """A cell's runs in several sets. In `sets`, each run has its number and the distance of its
+    figure from the mean of the set. Similar cells have the same `kind`."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()
@@ -72,7 +72,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns each cell's spread; None if nothing is known. `whole` has more runs of each cell."""
+    """Returns each cell's spread; None if unknown. `whole` has more runs of each cell."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -90,7 +90,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the spreads. In `alone`, they have the mean spread of much noisier similar cells."""
+    """Returns the spreads. Their `alone` is the mean spread of much noisier, similar cells."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
