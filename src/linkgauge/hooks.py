@@ -313,7 +313,7 @@ class _Aside:
 
 
 class _Slow:
-    """Shows the names of hooks that take long. One thread, started with the first, watches all."""
+    """Shows the names of hooks that take long. One thread watches all hooks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -251,7 +251,7 @@ def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
     """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's addition if
-    the core (`taken`) or an earlier origin has one of this name."""
+    the core (`taken`) or an earlier origin already has its name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

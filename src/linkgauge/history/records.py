@@ -26,7 +26,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError if it is none."""
+    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError if it is invalid."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -73,8 +73,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings that change figures, if not default: no precision, durations or
-    sizes."""
+    """Returns the settings that figures depend on, except default values. Precision, durations and
+    sizes are not among them."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,

@@ -71,7 +71,7 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction, `alone` without other writers. Raises StoreError if read-only."""
+        """Begins a transaction. `alone` excludes other writers. Raises StoreError if read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -103,7 +103,7 @@ def is_there(url: URL) -> bool:
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
     """Opens the history, and creates missing tables. Raises InputError if a later version wrote it,
-    or if it `must_exist` but does not; MissingPackage without PostgreSQL's driver; or
+    or if it is missing and `must_exist`; MissingPackage without PostgreSQL's driver; or
     StoreError."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
@@ -194,7 +194,7 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether the file is on a network file system: there, no WAL works (sqlite.org/wal.html)."""
+    """Whether a file is on a network file system, where WAL fails (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:

@@ -204,7 +204,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Returns the bytes of these CPUs' last-level caches in all; a shared cache counts once."""
+    """Returns the total bytes of these CPUs' last-level caches. A shared cache counts once."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -218,7 +218,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the CPUs' kinds of caches, innermost first. `shared_by` counts only `cpus`."""
+    """Returns the kinds of caches of these CPUs, innermost first. `shared_by` counts `cpus`."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

@@ -26,7 +26,7 @@ class CpuTime(NamedTuple):
 
 
 class ProcessTime(NamedTuple):
-    """One process: its name, its parent's id, its CPU seconds, and those of its ended children."""
+    """One process: name, parent's id, CPU seconds, and CPU seconds of its ended children."""
 
     name: str
     parent: int

@@ -64,8 +64,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the memory's peak in bytes/s (channels × data bits ÷ 8 × transfers/s), or else why it
-    is unknown. Channels are known from the EDAC driver or from the slots' names."""
+    """Returns the memory's peak rate in bytes/s (channels × data bits ÷ 8 × transfers/s), and why
+    it is unknown if it is None. The EDAC driver or the slots' names show the channels."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -73,7 +73,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of that many channels in bytes/s, or else why it is unknown."""
+    """Returns the peak rate of that many channels in bytes/s, and why it is unknown if None."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -116,8 +116,8 @@ def edac_channels(root: Root) -> int | None:
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     """Returns the number of channels with memory, by slots' names such as `P0 CHANNEL A` or
-    `DIMM_B1`; None if the names do not show it. With at most as many letters as sockets, a letter
-    names a socket (Dell); then each DIMM has its own channel if each socket's DIMMs are one kit."""
+    `DIMM_B1`, or None. With no more letters than sockets, letters name sockets (Dell). Then each
+    DIMM has its own channel if each socket's DIMMs are one kit; else the number is unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -133,7 +133,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
-    """Returns how many channels have a module, and how many none; None if unknown, or for HBM."""
+    """Returns how many channels have a module, and how many have none; None if unknown or HBM."""
     slots = _slots(root)
     names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):
@@ -217,7 +217,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns transfers/s or None. `extended` is a second field, for higher rates."""
+    """Returns transfers/s, or None if unknown. `extended` is the field for high rates."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -91,7 +91,7 @@ def firmware(root: Root) -> str | None:
 
 
 def container(root: Root) -> str | None:
-    """Returns the kind of container around this process, `overlay root` if unknown, or None."""
+    """Returns the kind of container around this process (`overlay root`: unknown kind), or None."""
     if root.text("run/.containerenv") is not None:
         return "Podman"
     environment = (root.text("proc/1/environ") or "").split("\0")
@@ -110,8 +110,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns the IOMMU's mode and None, or None and why the mode is unknown. If it translates for
-    one group of devices, it translates. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
+    """Returns the IOMMU's mode, and why it is unknown if it is None. One group of devices whose
+    addresses are translated suffices. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
@@ -136,8 +136,8 @@ _NVIDIA_VERSION = "proc/driver/nvidia/version"
 
 
 def gpudirect(root: Root) -> str | None:
-    """Returns how adapters access NVIDIA GPUs' memory: by a kernel module (its name), `DMA-BUF`, or
-    `none`; None without NVIDIA's driver."""
+    """Returns how network adapters access NVIDIA GPUs' memory: by a kernel module (its name), by
+    `DMA-BUF`, or not at all (`none`). Returns None without NVIDIA's driver."""
     module = next((one for one in _PEER_MODULES if root.names(f"sys/module/{one}")), None)
     version = root.text(_NVIDIA_VERSION)
     if module is not None or version is None:
@@ -203,7 +203,7 @@ def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the needed variables of a device that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`."""
+    """Returns the variables that a device needs and that are set, as `NAME=VALUE`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"

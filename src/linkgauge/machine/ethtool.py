@@ -40,7 +40,7 @@ _MEGABIT = 1e6 / 8
 
 
 class Drivers:
-    """Asks network drivers (in a capture: ethtool's output). Counters' names are asked for once."""
+    """Reads facts from network drivers or, in a capture, from the output of ethtool."""
 
     def __init__(self, root: Root = ROOT) -> None:
         self._root = root
@@ -58,7 +58,7 @@ class Drivers:
         return total
 
     def rings(self, interface: str) -> tuple[int, int, int, int] | None:
-        """Returns the sizes of the receive and the transmit ring, then their largest sizes."""
+        """Returns the receive and transmit rings' sizes, then their largest sizes; or None."""
         if self._root == ROOT:
             rx_most, _, _, tx_most, rx, _, _, tx = self._ask(interface, _RINGS, "8I") or (0,) * 8
             return (rx, tx, rx_most, tx_most) if rx_most else None

@@ -75,7 +75,7 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values in the file. Raises InputError if it is unreadable or not as expected."""
+    """Returns the values in the file. Raises InputError if it is unreadable or not `key: value`."""
     import yaml  # 10 ms, and every session imports this module
 
     from .given import MOST_YAML, encodable, read_given, yaml_problem

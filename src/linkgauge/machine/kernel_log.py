@@ -60,7 +60,7 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""Decodes `\xNN`, as which the kernel writes backslashes and all but printable ASCII."""
+    r"""Decodes `\xNN`, the kernel's escape for backslashes and what is not printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 

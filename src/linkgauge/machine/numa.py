@@ -23,9 +23,9 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the kind of memory of each node, if known. A node of a DAX device has the device's
-    kind. Memory twice as fast as that of nodes with CPUs is HBM. Other nodes with CPUs or in a
-    device tree have DRAM, or HBM if all chips are. Behind a memory-side cache, both are unknown."""
+    """Returns the known kinds of memory by node. A DAX device determines its node's kind. A node
+    twice as fast as the nodes with CPUs has HBM. Any other node with CPUs or in a device tree has
+    HBM if all chips are HBM, else DRAM. Nodes behind a memory-side cache are left out."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)

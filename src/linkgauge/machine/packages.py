@@ -11,7 +11,8 @@ from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A package manager. `names` maps common package names to its own names."""
+    """A package manager. `names` maps common package names to its own, and `driver` has the
+    commands that install NVIDIA's driver."""
 
     install: str
     refresh: str = ""

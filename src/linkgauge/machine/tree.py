@@ -38,7 +38,7 @@ class Root(ABC):
 
     @abstractmethod
     def exists(self, real: str) -> bool:
-        """Whether a file, a folder or a link has this path. There must be no link above it."""
+        """Whether a file, a folder or a link has this path. No folder above it may be a link."""
 
     @abstractmethod
     def is_folder(self, path: str) -> bool: ...

@@ -117,7 +117,7 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns a cell's row and column if the columns are settings, else its `ends_of`."""
+    """Returns a cell's row and column if columns are settings, else the memories at its ends."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 

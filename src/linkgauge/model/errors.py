@@ -48,8 +48,7 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 def worst_code(codes: Iterable[int]) -> int | None:
-    """Returns the worst exit code: the first of 130, 3, 1, 4 and 0 that occurs; None without
-    any."""
+    """Returns the worst exit code: the first of 130, 3, 1, 4 and 0 that occurs, or None."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), None)
 

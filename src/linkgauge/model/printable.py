@@ -21,7 +21,7 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Replaces what would control a terminal, or command a CI system, in a text by `MARK`."""
+    """Replaces characters that control a terminal or form a CI system's command by `MARK`."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})

@@ -161,8 +161,8 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
-    those whose address no other machine has (container bridges often have the same address)."""
+    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else the
+    interfaces whose addresses no other machine has (container bridges often have the same)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -182,8 +182,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface; of several, one on NUMA node `node`, then the lowest
-    number."""
+    """Returns the fastest interface; of several, one on the NUMA node, then the lowest number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -193,7 +192,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface with the fewest PCI hops to the rank's GPU; None if none is able."""
+    """Returns the interface with the fewest PCI hops to the rank's GPU; None if `able` is empty."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

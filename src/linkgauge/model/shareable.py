@@ -18,7 +18,8 @@ of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """A text of `words` may be shared. Any other becomes `otherwise`, where `{0}` is a number."""
+    """A kind of text. A text that has only `words` may be shared. Any other text is replaced by
+    `otherwise`, in which `{0}` is a number."""
 
     otherwise: str
     words: Words = "none"

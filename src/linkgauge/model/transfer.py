@@ -123,7 +123,7 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the bytes of one loop that count: for FIRST and BEST, of one direction."""
+        """Returns the bytes of a loop that `report` counts: FIRST and BEST count one direction."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
@@ -162,7 +162,7 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the first end that is a device, else the source (or the destination of null)."""
+    """Returns the first end that is a device, else the first end that is not null."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -286,8 +286,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer. Those of a broadcast count
-        once, and those of an operation on arrays once for each array."""
+        """Returns the bytes of a loop that count, for each transfer. A broadcast's bytes count
+        once, and an operation on arrays counts each of its arrays."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -297,7 +297,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of a loop in the headline figure; for a collective, algbw's."""
+        """Returns the bytes of a loop that the headline figure counts; for a collective, algbw."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)

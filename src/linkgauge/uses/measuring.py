@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns a Keeper. It compares runs with earlier ones unless the history is off."""
+    """Returns a Keeper, which compares runs with earlier ones unless the history is off."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping
@@ -117,9 +117,9 @@ def concluded(
     keeper: Keeper,
     conclude: Callable[[Run, Path | None], _T],
 ) -> _T:
-    """Measures a plan, then singly the pairs of devices that may have slowed a collective. Passes
-    the run and its folder to `conclude`, and returns its result. After Ctrl-C, the run is read from
-    the journal. Raises KeyboardInterrupt if there is no journal."""
+    """Measures a plan, then each pair of devices that may have slowed a collective. Passes the run
+    and its folder to `conclude`, and returns its result. After Ctrl-C, the run is read from the
+    journal. Raises KeyboardInterrupt if there is no journal."""
     with stoppable(observer, lambda: session.folder):
         try:
             run = measured(

@@ -39,8 +39,7 @@ def to_stderr(line: str) -> None:
 
 
 def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
-    """Returns a side's runs. `say` gets a line on each run left out. Raises InputError without
-    runs."""
+    """Returns a side's runs. `say` gets the runs left out. Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -59,7 +58,7 @@ def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigure
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
     """Returns a run, or the runs of a folder except those of `--rerun`. `say` gets a line on each
-    that is unreadable or was profiled. Raises InputError if none is left."""
+    run that is unreadable or was profiled. Raises InputError if none is left."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
@@ -98,7 +97,7 @@ def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> Non
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """Returns runs with only the cells whose benchmark fits a pattern (all if there are none)."""
+    """Returns the runs with only the cells of benchmarks that match a pattern, if there are any."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -107,8 +106,7 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Reads the least loss that counts, and the loss to detect (default: twice it). Raises
-    InputError."""
+    """Reads the loss that counts and the loss to detect (default: twice). Raises InputError."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

@@ -126,7 +126,7 @@ class Anonymizer:
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:
-        """Replaces names and identifiers, but no e-mail addresses, as in a unit's name."""
+        """Replaces names and identifiers as `prose` does, but no e-mail addresses."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -165,7 +165,7 @@ class Anonymizer:
 
 
 class TextRule(NamedTuple):
-    """Replaces matches of `pattern` by what `change` returns, except on lines that have `but`."""
+    """Replaces matches of `pattern` by what `change` returns, except on lines that match `but`."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]

@@ -59,7 +59,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The answer to a command that failed in a process that can carry out further commands."""
+    """The answer to a command that failed. The process can carry out further commands."""
 
     reason: Reason
 
@@ -118,8 +118,7 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection. Unlike `multiprocessing`, it loads fast and makes few system
-    calls."""
+    """One end of a connection. It loads faster than `multiprocessing` and makes fewer calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end

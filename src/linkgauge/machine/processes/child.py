@@ -1,4 +1,4 @@
-"""The main function of a process that works for another process, and ends when that one is gone."""
+"""The main function of a process that works for another process, and ends with it."""
 
 from __future__ import annotations
 

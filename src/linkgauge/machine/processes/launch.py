@@ -36,8 +36,8 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's variables. Those in `job` identify the launch; without them, the id
-    of the process that started the ranks does. `mpi` is mpi4py's name for its MPI."""
+    """The names of a launcher's variables. The `job` variables identify the launch; if unset, the
+    id of the process that started the ranks does. `mpi` is mpi4py's name for its MPI."""
 
     rank: str
     size: str
@@ -152,7 +152,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns ranks per CPU of this machine. The CPUs are the launcher's, as ranks may be bound."""
+    """Returns ranks per CPU that the launcher may use: a rank itself may be bound to fewer."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))

@@ -87,7 +87,7 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command. Does not fail if the process has ended: the next `answer` then does."""
+        """Sends a command. If the process has ended, the next `answer` raises the error."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -171,7 +171,7 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns a command line. `address` is an open socket's number or an abstract socket's name."""
+    """Returns a process's command line. `address`: an open socket's number or abstract name."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments

@@ -12,8 +12,8 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """A collective's bytes/s: `algorithm` (algbw) is size ÷ time, `bus` (busbw) each link's
-    rate."""
+    """The rates of a collective in bytes/s: `algorithm` (algbw) is size ÷ time, and `bus` (busbw)
+    is the rate of each link."""
 
     algorithm: float
     bus: float

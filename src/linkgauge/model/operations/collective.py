@@ -153,7 +153,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns numbers of elements. A rank's share is a multiple of 16 bytes (nccl-tests)."""
+        """Returns the elements in `size` bytes. A rank's share is a multiple of 16 bytes."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -262,8 +262,8 @@ def content_fields(
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """Element i of the receive buffer is element `base + i % chunk` of rank `first + i // chunk`,
-    or the reduction of that element over all ranks."""
+    """The origin of received data: element i is element `base + i % chunk` of rank `first + i //
+    chunk`, or the reduction of that element over all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62

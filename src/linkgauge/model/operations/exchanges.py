@@ -134,7 +134,8 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns a ring for each rail, if several hosts have the same number of ranks, two or more."""
+    """Returns a ring for each rail, which is a position of ranks on their hosts. Returns none
+    unless several hosts have the same number of ranks, two or more."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:

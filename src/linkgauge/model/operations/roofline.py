@@ -18,7 +18,8 @@ _HELD_UP = 0.8
 
 class Bottleneck(msgspec.Struct, frozen=True):
     """What limits a workload. `kind` is None if no part of the machine is busy half of the time.
-    `share` is the share of the time for which that part is busy, `shares` that of every part."""
+    `share` is the share of the time for which the part is busy, and `shares` has all parts'
+    shares."""
 
     kind: BoundKind | None
     share: float

@@ -29,7 +29,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last, or None; of several, that with the longest wait."""
+    """Returns a collective's straggler, of several groups the longest awaited one; or None."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}

@@ -1,5 +1,5 @@
-"""Finds the runs at which the level of a series changes. It assumes many changes, then moves and
-removes them until Student's t finds all significant (bottom-up segmentation: E. Keogh et al., ICDM
+"""Finds the runs at which the level of a series changes. It assumes many changes, then moves or
+removes them until all are significant by Student's t (bottom-up segmentation: E. Keogh et al., ICDM
 2001). p is multiplied by the number of possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 class ChangePoint(msgspec.Struct, frozen=True):
     """A change of level at run `at`, from the median `before` to the median `after`. With 95 %
-    confidence, it is between the runs `first` and `last`. `p` is adjusted for all places."""
+    confidence, it is between the runs `first` and `last`. `p` is adjusted for all possible
+    places."""
 
     at: int
     first: int
@@ -71,7 +72,7 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest p that counts among `of` tests, or 0 (Benjamini and Hochberg, 1995)."""
+    """Returns the largest significant p among `of` tests, or 0 (Benjamini and Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )

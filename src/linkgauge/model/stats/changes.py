@@ -91,7 +91,7 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests whether a cell differs on two sides. Returns None if its variation is unknown."""
+    """Tests whether a figure differs between two sides; None if its variation is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.

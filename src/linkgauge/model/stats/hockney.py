@@ -42,8 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns a line; without t0 and r∞ if it misses a time by over `OFF`; None for too few
-    sizes."""
+    """Returns a line, without t0 and r∞ if it is off by over `OFF`; None for too few sizes."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None

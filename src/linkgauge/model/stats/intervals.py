@@ -36,15 +36,14 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A figure's range. `reach` is its half-width in logarithms, `pooled` the number of cells
-    used."""
+    """A figure's range: `reach` is its half-width in logarithms, `pooled` counts the cells used."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns the range; None if its ends are tenfold apart, which says nothing."""
+        """Returns the range around the figures; None if its ends are tenfold apart or more."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -53,8 +52,8 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns an estimate for each of some similar cells. It is None without several repetitions
-    and for a cell with figures that are not positive."""
+    """Returns an estimate for each of some similar cells: None for a cell whose figures are not
+    positive, and for all cells if none of them has several repetitions."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}

@@ -40,8 +40,9 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the border between two groups of samples, or None. Each gate (start signal) counts as
-    one value, because its samples are alike; each repetition, if none is in both groups."""
+    """Returns the border between two groups of samples, or None. Samples after the same gate (start
+    signal) are alike, so their median counts as one value. If no repetition has samples in both
+    groups, the median of each repetition counts instead."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border

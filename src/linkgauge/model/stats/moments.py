@@ -1,4 +1,4 @@
-"""Computes statistics of values without some of the values, without another pass over all."""
+"""Computes statistics that leave some values out, without another pass over the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Sums of values and of squares. Far from 0, digits are lost: give logarithms or
-    differences."""
+    """Sums of values and squares. Far from 0, digits are lost: give logarithms or differences."""
 
     n: int
     sum: float

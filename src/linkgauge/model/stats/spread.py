@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of a figure between runs. In a share `doubted` of cells, `alone` is right
-    instead: another estimate, such as that from the cell's own runs only."""
+    """The variance of a figure between runs. `alone` is another estimate, such as from the cell's
+    own runs only, that holds instead for a share `doubted` of cells."""
 
     variance: float
     degrees: float

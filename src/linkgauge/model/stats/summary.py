@@ -80,8 +80,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases, or None.
-    Binomial(n, 1/2) samples are smaller (Conover, Practical Nonparametric Statistics, 3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases, or None:
+    binomial(n, 1/2) samples are below it (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -134,7 +134,7 @@ def deviation(samples: Sequence[float]) -> float:
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """Returns the standard deviation by the distances to the median (F. Hampel, JASA 69, 1974)."""
+    """Returns a standard deviation: 1.4826 × the median of distances (F. Hampel, JASA 69, 1974)."""
     return 1.4826 * statistics.median(distances)
 
 
