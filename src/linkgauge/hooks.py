@@ -100,8 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code fails, unless
-        by a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
+        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code raises
+        anything but a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -263,7 +263,7 @@ class _Chatter:
 
 @contextmanager
 def watched(hook: Hook) -> Iterator[None]:
-    """Shows the hook's name if it still runs after some seconds. For code in another process."""
+    """Shows the hook's name if its code, in another process, still runs after some seconds."""
     watch = _Guard(hook)
     if not hook.is_ours:
         _SLOW.begin(watch, hook)

@@ -36,19 +36,19 @@ _WORDS: Mapping[Named, str] = {
 class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
-    commands: Functions of one struct of options (`linkgauge.cli.options`) that return the exit
+    commands: Functions that take a struct of options (`linkgauge.cli.options`) and return an exit
         code, by the NAME in `linkgauge NAME`.
     benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
     backends: Functions like `create(engines, host)` of the core's backends, by name.
     ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
-    operations: The code for what a backend leaves to a room, by `BACKEND.OPERATION`.
+    operations: Functions for operations that the core's backend lacks, by `BACKEND.OPERATION`.
     checks: Functions of the doctor that make findings from `Evidence`.
     sections, formats: `Section` records of a report, and `Format` records of documents.
-    tools: Functions that act as another tool, by name. They take its arguments and where to measure
-        (`linkgauge.cli.tool`), and return an exit code.
+    tools: Functions that act as another tool, by name. They take the tool's arguments and the place
+        to measure (`linkgauge.cli.tool`), and return an exit code.
     kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that return the name and YAML of the simulated machine that the value of
-        `--machine` stands for, or None for a value that they do not know, by their source."""
+    machines: Functions that turn a value of `--machine` into the name and YAML of a simulated
+        machine, or into None if they do not know the value, by their source."""
 
     name: str
     commands: Mapping[str, str] = {}

@@ -51,8 +51,8 @@ def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects runs by the fields that are set. `accelerator` is a part of a model's name. `since`
-    and `until` (exclusive) are in microseconds since 1970. `last` keeps only the latest."""
+    """A filter for runs; only fields that are set count. `accelerator` is a part of a model's name.
+    `since` and `until` (exclusive) are in microseconds since 1970. `last`: the latest runs only."""
 
     host: str | None = None
     label: str | None = None

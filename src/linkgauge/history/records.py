@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns a machine's row. It omits the number of accelerators, because one may be lost."""
+    """Returns a machine's row, without the number of accelerators, because one may be lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -121,7 +121,7 @@ def table_row(result: Result) -> Row:
 
 
 def cell_row(table: Row, of: SeriesId) -> Row:
-    """Returns a cell's row. `table` is the row of its table, with the number `id`."""
+    """Returns a cell's row. `table` is the row of the cell's table, including its `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     key = digest(bytes.fromhex(table["digest"]), *kept.values())
     return {"digest": key, "table_id": table["id"], **kept}

@@ -1,4 +1,4 @@
-"""Reads the limits of this process, or of the process that captured a machine's /proc/self."""
+"""Reads the limits of this process or, in a capture, of the process that made the capture."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the bytes that this process may lock (None: no limit), and whether it is known."""
+    """Returns the bytes that this process may lock (None: no limit), and whether this is known."""
     limits = root.text("proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

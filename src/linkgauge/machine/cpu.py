@@ -142,7 +142,6 @@ def _x86_level(features: set[str]) -> str:
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """Returns the vendor of an x86 processor, such as GenuineIntel; None for others."""
     return labelled(cpuinfo, "vendor_id") or None
 
 

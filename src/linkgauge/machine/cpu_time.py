@@ -55,7 +55,7 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns a process's CPU time, or None if it does not exist or is hidden from this one."""
+    """Returns a process's CPU time, or None if the process does not exist or is hidden."""
     text = root.text(f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -73,7 +73,7 @@ def _numbers(words: Iterable[str]) -> list[int]:
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Returns the CPU seconds of a process, its children, and grandchildren that ended."""
+    """Returns the CPU seconds of a process, its children, and ended children of all of them."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)

@@ -133,7 +133,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def channels(root: Root, sockets: int | None) -> tuple[int | None, int | None]:
-    """Returns how many channels have a module, and how many have none; None if unknown or HBM."""
+    """Returns the numbers of channels with and without a module; None if unknown, or for HBM."""
     slots = _slots(root)
     names, used = _channel_names(slots, sockets), [slot for slot in slots if slot.is_filled]
     if names is None or not used or any(slot.stacked for slot in used):

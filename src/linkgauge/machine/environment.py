@@ -110,8 +110,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns the IOMMU's mode, and why it is unknown if it is None. One group of devices whose
-    addresses are translated suffices. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
+    """Returns the IOMMU's mode, and why it is unknown if None. The mode is `translating` if any
+    group of devices is translated. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}

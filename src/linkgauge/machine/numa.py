@@ -116,7 +116,6 @@ def node_numbers(root: Root) -> tuple[int, ...]:
 
 
 def _gpu_nodes(root: Root) -> set[int]:
-    """Returns the NUMA nodes of GPU memory (POWER9 with V100, GH200, GB200)."""
     texts = (root.text(f"{_GPUS}/{name}/numa_status") for name in root.names(_GPUS))
     found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}

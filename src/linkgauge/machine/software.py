@@ -71,8 +71,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Versions of kernel modules and system libraries (no Python packages), and interrupts by
-    device."""
+    """A machine's versions of kernel modules and system libraries (no Python packages), and its
+    devices' interrupts by PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()

@@ -75,7 +75,6 @@ class Root(ABC):
         return match[1] if match else None
 
     def names(self, folder: str) -> list[str]:
-        """Returns the names in a folder, or an empty list if it cannot be read."""
         return self.listed(folder) or []
 
     def numbered(self, folder: str, begin: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Reads the facts that are compared with a virtual machine's definition."""
+"""Reads the facts of a host with which a virtual machine's definition is compared."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields number, size and largest size of resizable PCI regions, in bytes. Bit n of
+    """Yields the number, size and largest size in bytes of each resizable PCI region. Bit n of
     `resourceN_resize` stands for 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci)."""
     lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):

@@ -80,7 +80,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the known counters. An event that one of them lacks is None in the sum."""
+    """Returns the sum of the known counters. An event that is missing in one is None in the sum."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 

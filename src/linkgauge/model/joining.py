@@ -18,7 +18,8 @@ Known = dict[tuple[object, ...], Any]
 
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
-    """Joins structs of a type into one. `known` is a cache by `id`: it must not outlive them."""
+    """Joins structs of one type into one struct. `known` caches joined fields by the `id` of their
+    values, so it must not outlive the values."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}

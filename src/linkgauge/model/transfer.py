@@ -39,7 +39,7 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
     """What carries out a transfer. `count` is the number of threads (None: one on each CPU) or
-    streams. `far` is the number of the interface at the other end (None: the owner's number)."""
+    streams. `far` is the number of the network interface at the other end (None: the owner's)."""
 
     owner: Memory
     kind: EngineKind

@@ -29,7 +29,7 @@ def with_pairs(
     observer: Observer,
     keeper: Keeper,
 ) -> Run:
-    """Returns the run with the pairs' results added, or unchanged if no time is left."""
+    """Measures the pairs. Returns the run with their results, or unchanged if no time is left."""
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")

@@ -122,7 +122,7 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """Replaces names and identifiers in prose (not in sysfs, where `node0` is no host)."""
+        """Removes e-mail addresses from prose, and replaces names and identifiers."""
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:

@@ -234,7 +234,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in a path. In a file's own name (the kernel's), it replaces only ids."""
+    """Replaces names in a path. The kernel chooses files' own names: in these, only ids change."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

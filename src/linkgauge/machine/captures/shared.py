@@ -217,8 +217,8 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Returns a function that changes a dict's keys and values; None if both stay as they are. If a
-    key changes, its value is removed if it is a text."""
+    """Returns a function that changes a dict's keys and values, or None if both stay as they are.
+    If a key changes and its value is a text, the value is removed."""
     if key is _same and value is _same:
         return None
 

@@ -152,7 +152,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns ranks per CPU that the launcher may use: a rank itself may be bound to fewer."""
+    """Returns the ranks on this machine ÷ the CPUs on which their launcher may run."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))

@@ -81,7 +81,7 @@ def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
 
 
 def listen_at(first: str) -> socket.socket:
-    """Listens at the HOST:PORT that all ranks were given. Raises InputError if it cannot."""
+    """Listens at the HOST:PORT that all ranks were given. Raises InputError if this fails."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -94,7 +94,7 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 at HOST:PORT, even if it starts later. Otherwise like `connect_here`."""
+    """Connects to rank 0 at HOST:PORT as `connect_here` does, even if rank 0 starts later."""
     deadline = time.monotonic() + seconds
     while True:
         try:

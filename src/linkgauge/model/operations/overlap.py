@@ -1,4 +1,4 @@
-"""Computes how much of the shorter of two times, a copy's and a kernel's, an overlap hides."""
+"""Computes which share of the shorter of two times is hidden if a copy and a kernel overlap."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ ALL = 1.0
 
 
 def hidden(computing: float, copying: float, together: float) -> float:
-    """Returns the share of the shorter time that is hidden: 0 if one work follows the other, below
-    0 if they slow each other down, and above 1 only by noise."""
+    """Returns the share of the shorter time that is hidden: 0 if copy and kernel follow each other,
+    below 0 if they slow each other down, and above 1 only by noise."""
     return (computing + copying - together) / min(computing, copying)
 
 

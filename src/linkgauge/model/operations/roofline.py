@@ -18,8 +18,8 @@ _HELD_UP = 0.8
 
 class Bottleneck(msgspec.Struct, frozen=True):
     """What limits a workload. `kind` is None if no part of the machine is busy half of the time.
-    `share` is the share of the time for which the part is busy, and `shares` has all parts'
-    shares."""
+    `share` is the part of the time in which it is busy, and `shares` has this share of every
+    part."""
 
     kind: BoundKind | None
     share: float

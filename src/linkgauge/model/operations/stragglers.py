@@ -29,7 +29,8 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns a collective's straggler, of several groups the longest awaited one; or None."""
+    """Returns the rank that clearly comes last in a collective, or None. If there are several
+    groups, returns the last rank for which its group waits longest."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
@@ -44,8 +45,8 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that comes last more often than by chance (at most 1 %: binomial, times the
-    number of ranks) and makes the others wait for at least 1 % of the time; else None."""
+    """Returns the rank that comes last more often than by chance (p at most 1 %: binomial, times
+    the number of ranks) and makes the others wait for at least 1 % of the time; else None."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None

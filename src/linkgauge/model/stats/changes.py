@@ -59,8 +59,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 class SideTest(msgspec.Struct, frozen=True):
     """A test of one cell. `log` is the logarithm of the second figure ÷ the first, `error` its
-    standard error. `doubt` is for cells that vary more than it seems: their error, its degrees of
-    freedom, and the share of such cells."""
+    standard error. `doubt` is for cells that vary more than their runs show: the error, the degrees
+    of freedom, and the share of such cells."""
 
     log: float
     error: float
@@ -72,8 +72,8 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One cell's runs on one side, as logarithms of figures. `within` is the variance that the
-    ranges of the runs imply; None if a run has no range."""
+    """One cell's runs on one side of a comparison, as logarithms of figures. `within` is the
+    variance that the ranges of the runs imply; None if a run has no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -226,7 +226,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss found with the probability `POWER` in one of `cells` cells."""
+    """Returns the smallest true loss that is found with probability `POWER` among `cells` cells."""
     found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error

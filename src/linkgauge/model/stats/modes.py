@@ -64,7 +64,7 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """Returns the groups below and above the border, the one with more gates first."""
+    """Returns the groups below and above the border, the group with more gates first."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 

@@ -139,7 +139,7 @@ def robust_deviation(distances: Iterable[float]) -> float:
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """Returns the standard deviation of the median of n samples: √(π/2) × that of the mean."""
+    """Returns the standard deviation of the median of n samples: √(π/2) × the mean's deviation."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
