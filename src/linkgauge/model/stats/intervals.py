@@ -52,8 +52,8 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns an estimate for each of some similar cells: None for a cell whose figures are not
-    positive, and for all cells if none of them has several repetitions."""
+    """Returns an estimate for each of some similar cells: None for a cell without samples or with a
+    figure that is not positive, and for all cells if none has several repetitions."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
