@@ -30,7 +30,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 def straggler_of(cell: CellResult) -> Straggler | None:
     """Returns the rank that clearly comes last in a collective, or None. If several groups have
-    such a rank, returns the rank with the longest wait."""
+    such a rank, returns the rank that makes its group wait longest."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
