@@ -56,8 +56,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transfer on each rail. Steps of the same `round` run at once. A transfer ends `across`
-    rails further on than it begins."""
+    """One transfer on each rail. Steps of the same `round` run at once. A transfer that begins on
+    rail r ends on rail r + `across`."""
 
     source: int
     target: int

@@ -139,7 +139,8 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores `best` by path (None: deletes), and keeps other paths' settings. Raises OSError."""
+    """Stores settings by path. None deletes a path's settings; other paths keep theirs. Raises
+    OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

@@ -124,7 +124,7 @@ def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns a copy that disturbs the measured one and lasts longer, in few loops."""
+    """Returns a copy that disturbs the measured copy, with just enough loops to outlast it."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:

@@ -234,7 +234,7 @@ class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Switches of a kind. With `acs_redirect`, traffic of devices turns at the root complex."""
+    """Switches of a kind. `acs_redirect` sends traffic between devices to the root complex."""
 
     name: str
     kind: SwitchType = "root"

@@ -1,4 +1,4 @@
-"""How patterns are made in device memory. torch's right shift copies the sign: a mask clears it."""
+"""How patterns are made in device memory. A mask clears the sign bits of torch's right shift."""
 
 from __future__ import annotations
 

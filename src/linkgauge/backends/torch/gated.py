@@ -54,7 +54,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
-    """Returns a kernel's work: a call on whole 8-byte words or, if needed, on bytes."""
+    """Returns the work of a kernel. Raises Unsupported for a copy that only reads."""
     if copy.destination is None:
         raise Unsupported(f"{copy.transfer}: {NO_READS}")
     return repeated((unit,), "launch", _call(unit.torch, copy, does))
