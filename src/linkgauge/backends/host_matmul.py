@@ -1,4 +1,4 @@
-"""Matrix products by numpy's BLAS library, for machines without a GPU."""
+"""How numpy's BLAS library multiplies matrices, for machines without a GPU."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Multiplies by BLAS threads, which may run on any CPU. All groups of threads run as one call;
-    a group's time is what its own threads would take alone, so that rates add up."""
+    """A matrix product by BLAS threads, which may run on any CPU. All groups of threads work in one
+    call. The time of a group is what its own threads would need alone, so that rates add up."""
 
     on_host = True
     policy = SamplingPolicy()

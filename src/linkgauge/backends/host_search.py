@@ -1,6 +1,6 @@
-"""Finds the fastest of several kernels, in rounds that each drop the slower half. Other programs
-make some turns slower and none faster: kernels take many short turns in random order, and the lower
-quartile of the times counts."""
+"""How the fastest of several kernels is found, in rounds that each drop the slower half. Other
+programs make some turns slower and none faster. Kernels therefore take many short turns in random
+order, and the lower quartile of their times is compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Arena(Protocol):
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Speeds:
-        """Runs each kernel `turns` times. `seconds` is the approximate time for all turns."""
+        """Runs each kernel `turns` times, in about `seconds` for all turns together."""
 
     def close(self) -> None: ...
 
@@ -41,10 +41,10 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first, after about `seconds`. First only the widest vectors
-    run, since width hardly matters; narrower variants of the best join later. The kernels in `safe`
-    are good on nearly every CPU. They join the last round, which takes half of the time, so that a
-    kernel which was only lucky must still beat them."""
+    """Returns the best kernels, best first, after about `seconds`. At first, only kernels with the
+    widest vectors run, since the width hardly matters; narrower variants of the best join later.
+    The kernels in `safe` are good on nearly every CPU. They join the last round, which takes half
+    of the time, so that a kernel which was only lucky must still beat them."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -109,7 +109,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Memory in which kernels take turns. `beyond`: larger than the caches. May raise OSError."""
+    """Memory in which kernels are timed. It exceeds the caches if `beyond`. May raise OSError."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool

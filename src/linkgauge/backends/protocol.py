@@ -103,11 +103,12 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer of `size` bytes with its buffers: a `null` end has none, two arrays to read have
-    one. `interference` must only outlast the first copy of the group. `endless` runs until the
-    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
-    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
-    before the clock starts, of `cuda` alone; if None, copies also wait for each other's."""
+    """A transfer of `size` bytes with its buffers. A `null` end has no buffer; two arrays to read
+    share one. `interference` must only outlast the first copy of the group. An `endless` copy runs
+    until the others have ended or, if it is alone, until wait(); its seconds are those that all
+    loops would take. `tracked` asks for progress even if one launch does all loops. `warm_ups`
+    (only in `cuda`) are loops before the clock starts; if None, copies also wait for the warm-ups
+    of others."""
 
     transfer: Transfer
     source: Buffer | None
@@ -121,10 +122,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Times in seconds. `seconds` has each copy's time for all loops; `span` lasts from the first
-    start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a pure
-    read saw, or None. `progress` has each copy's start and its batches' ends (or its parts'), since
-    the gate opened. `counters` has the CPU events of all threads, if they were counted."""
+    """Times of a group in seconds. `seconds` has each copy's time for all loops. `span` lasts from
+    the first start to the last end. `checksums` has the xor of the 64-bit words that the last loop
+    of a copy without destination read, else None. `progress` has each copy's start and the ends of
+    its batches or parts, since the gate opened. `counters` has all threads' CPU events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -145,12 +146,12 @@ MOST_BATCHES = 64
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
     """How a group is sampled. A sample has at least `seconds` and `loops` loops. At most `batches`
-    samples are behind one gate, at most `most` in a round (over 32 improve only percentiles).
-    `sustained`: all copies run for several loops of the slowest. A loop has `steps` latencies, such
-    as accesses. `rehearsed`: an uncounted sample comes before short ones, as the first is slower.
-    `steady`: samples of one repetition hardly differ, and buffers outlive repetitions; so there are
-    few samples, only a cell's first repetition warms up, and sources are filled once. Samples count
-    once `level` of them show one speed, since a power cap acts late."""
+    samples are behind one gate, and at most `most` in a round (more than 32 improve only
+    percentiles). If `sustained`, all copies run for several loops of the slowest. A loop has
+    `steps` latencies, such as accesses. If `rehearsed`, an uncounted sample precedes short ones, as
+    the first is slower. If `steady`, the samples of a repetition hardly differ, and buffers outlive
+    repetitions; so samples are few, only a cell's first repetition warms up, and sources are filled
+    once. Samples count once `level` of them show the same speed, since a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -189,7 +190,7 @@ class CheckedGroup(Protocol):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """Wrong elements. `first` is the index of the first one in the receive buffer of `rank`."""
+    """The number of wrong elements. `first` is the first one's index in the buffer of `rank`."""
 
     count: int = 0
     rank: int = 0
@@ -201,7 +202,7 @@ class CollectingGroup(Protocol):
     """A group that carries out a collective. Its methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns each rank's own seconds. A rank that arrives last has the shortest time."""
+        """Returns each rank's seconds. The last rank to arrive has the shortest time."""
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks each rank's result."""
@@ -215,7 +216,7 @@ class Working(Protocol):
 @runtime_checkable
 class Works(Protocol):
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the engine's device cannot carry out the workload."""
+        """Prepares a workload. Raises Unsupported if the engine's device cannot carry it out."""
 
 
 def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
@@ -225,7 +226,7 @@ def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
 
 
 class Gated:
-    """Holds whether a group is armed, opened or closed. A wrong order of calls is an error."""
+    """A group's state: armed, opened or closed. Calls in a wrong order raise BackendError."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -249,7 +250,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the numbers of loops and batches. Raises BackendError if the gate is not open."""
+        """Returns the numbers of loops and batches. Raises BackendError if the gate is closed."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -262,7 +263,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for each path of `device`, and for the paths to `peer` if it is given."""
+        """Finds settings for the paths of `device`, and for those to `peer` unless it is None."""
 
 
 @runtime_checkable
@@ -296,7 +297,7 @@ class HasTelemetry(Protocol):
 
 
 class Backend(Protocol):
-    """`name` is the first word of the names of the backend's memories (`opencl` of `opencl:0`)."""
+    """A backend. `name` begins the names of its memories: `opencl` for `opencl:0`."""
 
     name: str
 
@@ -308,11 +309,11 @@ class Backend(Protocol):
         or None. Never raises. The first call may compile a kernel, which takes long."""
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some are
-        on the group that was prepared last. `refusal` must have returned None."""
+        """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some
+        concern the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
+        """Returns a key. Engines with equal keys can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates a buffer of the memory's kind, for all engines with an equal `reach`."""
@@ -355,7 +356,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Like `isinstance`, which is slow: answers are stored by type."""
+    """Does the same as `isinstance`, but faster, as answers are stored by type."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
@@ -364,7 +365,7 @@ def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
 
 @runtime_checkable
 class Glance(Protocol):
-    """Facts about a backend's devices. A backend with telemetry has these methods, too."""
+    """Facts about a backend's devices, without opening it."""
 
     def devices(self) -> tuple[Device, ...]:
         """Returns the backend's accelerators, by device index."""
@@ -376,4 +377,4 @@ class Glance(Protocol):
 @runtime_checkable
 class Readies(Protocol):
     def ready(self, does: Operation, transfers: int) -> None:
-        """Prepares for an operation with `transfers` transfers. A second call is quick."""
+        """Prepares for an operation with this number of transfers. A second call is quick."""

@@ -1,5 +1,5 @@
-"""Profile `vm` compares configurations of a virtual machine with each other and with its host, by
-the vCPU benchmark suite: CPUs, memory, accelerators and the links to them (docs/vm-profile.md)."""
+"""The profile `vm`, which compares configurations of a virtual machine with each other and with the
+host, by the vCPU benchmark suite (docs/vm-profile.md)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. It is from the first benchmark of `sources`
-    that the run has: of the cells whose place (`row, column`) matches the pattern, the last (most
-    threads, largest size) or the worst. `for_each_cpu` divides it by the number of CPUs."""
+    """A figure by which configurations are compared. It comes from the first benchmark of `sources`
+    that the run has: of the cells whose place (`row, column`) matches the pattern, it is the last
+    (most threads, largest size) or the worst. `for_each_cpu` divides it by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

@@ -1,4 +1,4 @@
-"""Loads a link by a kernel, at a share of its full rate, while other operations are timed."""
+"""How a kernel loads a link at a share of its full rate while other operations are timed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """The load `number` of a group. Raises Unsupported if the transfer cannot be a load."""
+    """A kernel that copies to load a link; `number` counts the loads of a group. Raises Unsupported
+    if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -105,7 +106,8 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """Returns for each load the seconds that all loops would take at the load's rate."""
+        """Returns the times of the group. A load's time is the seconds that all loops would take at
+        the load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Matrix products, timed on a device once its power cap has set the speed that it sustains."""
+"""How matrix products are timed: on a device, once its power cap has set a speed it sustains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that a backend's primitives carry out as they are, because they are mere transfers."""
+"""Operations that are mere transfers, which a backend's primitives carry out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A transfer may also only read or only write, except for copies by the bulk copy unit."""
+    """Returns copies. A transfer may also only read or only write, except in bulk copies."""
     for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
@@ -22,7 +22,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times single copies by a copy engine, by the device's clock if there is one."""
+    """Returns single copies by a copy engine, timed by the device's clock if there is one."""
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
@@ -31,13 +31,13 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times copies there and back by a copy engine. Further copies load the link."""
+    """Returns a ping-pong of copies by a copy engine. Copies after the first load the link."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """The destination's side polls for a value and writes it back. Further copies load the link."""
+    """Returns a flag ping-pong between two memories. Copies after the first load the link."""
     first, *loads = copies
     check_flags(first)
     return on.concurrent(on.bouncing(first), loads)
@@ -54,7 +54,7 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times a call until the host knows that its work has ended. Further copies load the link."""
+    """Returns a group that times calls up to their known end. Further copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)
@@ -64,7 +64,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A thread follows pointers through the whole source. Further copies run until it has ended."""
+    """Returns a pointer chase through the source. Copies after the first load the memory."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"

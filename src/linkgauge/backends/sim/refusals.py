@@ -25,8 +25,8 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Returns an error if the engine cannot access the other device's memory, unless the driver
-    copies through the host. The transfer must not be refused for another reason."""
+    """Returns an error if the engine cannot access the other device's memory and the driver does
+    not copy through the host, else None. The transfer must not be refused for another reason."""
     other = separate(transfer, topology)
     if other is None:
         return None
@@ -94,14 +94,14 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
 
 
 def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if figures of this kind are not in `known` (null: all are known)."""
+    """Raises Unsupported if this kind of figure is not in `known` (None: all kinds are known)."""
     kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
     if known is not None and kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns `copy of device and host by ce, both ways`, the same kind for either direction."""
+    """Returns a figure's kind, equal for both directions: `copy of device and host by ce`."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

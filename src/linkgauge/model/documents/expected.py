@@ -1,5 +1,4 @@
-"""What a cell's figure is held against: what the hardware should reach, and earlier runs of the
-machine. A waiver accepts a defect."""
+"""What a cell's figure is compared with: the hardware's limits, and earlier runs."""
 
 from __future__ import annotations
 

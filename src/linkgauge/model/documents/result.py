@@ -58,7 +58,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Samples in the result's unit; beside a latency in bytes/s, of hidden time in seconds.
+    samples: Samples in the result's unit, but bytes/s beside a latency and seconds for a hidden
+      share.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or if others share its path."""
 
@@ -70,7 +71,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
-    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
+    """The times of one rank in a collective. The last rank to arrive does not wait, so it is
+    fastest.
 
     rank: The rank's number, from 0.
     seconds: Seconds that the rank spends in each collective.
@@ -89,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     node: The NUMA node that the buffer's pages lie on; null if unknown, or on a device.
     locked: Whether the buffer's pages are locked in memory; null if locking is not required.
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
-    nodes: Pages on each node, of at most 1024 pages looked at; null if no policy placed them."""
+    nodes: Pages on each node, of a sample of at most 1024 pages; null if no policy placed them."""
 
     memory: shareable.MemoryName
     bytes: int
@@ -178,24 +180,24 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The figure as a share of `at_best`; None if it is not judged or the cell did not pass."""
+        """The figure divided by `at_best`; None if it is not judged or the cell did not pass."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 
     @property
     def achieved(self) -> float | None:
-        """The median as a share of what is achievable; None if that is unknown."""
+        """The median divided by the achievable figure; None if unknown."""
         return None if self.expected is None else self.share(self.expected.achievable)
 
     @property
     def at_best(self) -> float | None:
-        """The figure to expect if no link is degraded; None if unknown."""
+        """The figure to expect if all links run at their best rate; None if unknown."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether the cell is ok because it is near the median of comparable cells of the run."""
+        """Whether the cell is ok because its figure is near the median of comparable cells."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
@@ -208,7 +210,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def samples_id(self) -> int:
-        """An id that is the same for cells of a simulated machine that share their samples."""
+        """The identity of the samples, which cells of a simulated machine may share."""
         return id(self.samples)
 
     @property
@@ -219,7 +221,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The median or the best of the samples, as `report` says; at most 1 for a hidden share."""
+        """The median or the best of the samples, as `report` says; a hidden share is at most 1."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
@@ -227,7 +229,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns `figure` (by default the median) ÷ `reference`; the inverse if they are times."""
+        """Returns `figure` (by default the median) ÷ `reference`, or for latencies the inverse."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -237,7 +239,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
 
 class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties that all cells of a table share: a benchmark on one backend at one size.
+    """The properties of a table: the cells of one benchmark on one backend at one size.
 
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
@@ -272,7 +274,7 @@ class PlannedCell(Cell, frozen=True, gc=False):
     reason: Why it is skipped; null if it is measured.
     round: Cells of a table with the same number are measured at the same time; null if alone.
     number: The number of the cell in the plan.
-    at_once: Whether either all cells of its round are measured or none."""
+    at_once: Whether the cells of its round are only measured together, or not at all."""
 
     reason: shareable.Reason | None = None
     round: int | None = None
@@ -365,7 +367,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether a profiler ran. The figures are then neither judged nor compared."""
+        """Whether a profiler ran, so that the figures are neither judged nor compared."""
         return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
@@ -378,7 +380,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Returns 130 after an interruption, else the first that applies: 3 (an error, a timeout or a
+    """Returns 130 for an interrupted run, else the first that applies: 3 (an error, a timeout or a
     lost rank), 1 (a failed cell, or a device too hot), 0 (a passed cell), 4 (nothing measured)."""
     if run.finished is None:
         return 130

@@ -1,4 +1,4 @@
-"""The output of `linkgauge scale`. nccl-tests defines `busbw` and `algbw` (doc/PERFORMANCE.md)."""
+"""What `linkgauge scale` writes. nccl-tests defines `busbw` and `algbw` (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BusbwBound(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """A collective over one particular number of devices.
+    """The results of a collective over one number of devices.
 
     gpus: The number of devices.
     points: The measured points, one for each size.
@@ -128,7 +128,7 @@ class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     below: The numbers of devices whose plateau is clearly below the expected one.
     pairs: The pairs of devices that were measured alone afterwards.
     problems: The cells that did not pass. Points are computed without them.
-    member: What each device stands for: a GPU or a node."""
+    member: What each device represents: a GPU or a node."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     verdict: RunVerdict | msgspec.UnsetType = msgspec.UNSET

@@ -1,5 +1,5 @@
-"""The request for a soak (a run that repeats its benchmarks) and its results. Times are seconds of
-the run, without interruptions."""
+"""How a soak (a run that repeats its benchmarks) is requested, and what it finds. Times are seconds
+of the run; interruptions do not count."""
 
 from __future__ import annotations
 

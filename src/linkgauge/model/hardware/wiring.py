@@ -1,4 +1,4 @@
-"""The wiring of a machine, made from its inventory, and the parts that each transfer uses."""
+"""How the wiring of a machine is made from its inventory, and which parts each transfer uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """Wires of the same `grade` should be equally fast. `nominal` is in bytes/s."""
+    """A link with its facts. Links of equal `grade` should be equally fast; `nominal`: bytes/s."""
 
     part: Part
     grade: str = ""
@@ -51,7 +51,8 @@ def _rate(link: PciLink) -> float | None:
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
-    """The parts that a transfer uses. Transfers of the same `kinds` should be equally fast."""
+    """The parts that a transfer uses. Transfers of equal `kinds` should be equally fast. `directed`
+    pairs each link with the direction of use: whether from the link's end `a` to `b`."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -66,9 +67,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wired(NamedTuple):
-    """What a machine is wired of, by name. `nodes` has the number of CPUs of each node and the
-    bytes of its memory, `devices` the model of each device and its nearest node. `line` returns a
-    function and the bridges above it."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has the number of CPUs and
+    the bytes of memory of each node, `devices` the model and the nearest node of each device.
+    `line` returns a PCI function and the bridges above it."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -81,9 +82,9 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The map of a machine's memories, switches and bridges. `switches` has the switches of
-    fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
-    device's number of links that are down and do not report where they lead."""
+    """The graph of a machine's memories, switches and bridges. `switches` names the fabrics'
+    switches. `_unsure` names places that were taken for switches without proof. `_idle` has each
+    device's number of links that are down and do not report their remote end."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
@@ -278,7 +279,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the transfers. The source's node does those that are staged in host memory."""
+        """Returns the cell's transfers. The source's node makes copies staged in host memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))
