@@ -49,8 +49,8 @@ class Promise(NamedTuple):
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns the duration that the user `asked` for or, for "plan", what the plan needs. Returns
-    None without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    """Returns the duration that the user `asked` for or, for "plan", that the plan needs. Returns
+    None without either, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     if settings.simulation or settings.soak or settings.profiler:
@@ -73,8 +73,8 @@ SIMULATED_START_SECONDS = 0.7
 
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
-    """Returns about the seconds that a plan takes, on a machine as busy as it is now. Returns None
-    with a profiler, a soak, an AI workload, or a time that the user gave."""
+    """Estimates the seconds that a plan takes, on a machine as busy as it is now. Returns None with
+    a profiler, a soak, an AI workload, or a time that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
@@ -100,7 +100,7 @@ def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) ->
 
 
 def _slowed() -> float:
-    """Returns by which factor this process took longer so far because it waited for CPUs."""
+    """Returns the factor by which waiting for CPUs has slowed down this process so far."""
     return 1 + max(waits_for_cpu(os.getpid()).values(), default=0.0) / time.process_time()
 
 
@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Some time is reserved for the end of the run: more if loading took long or waited for
-    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Some of the time is reserved for ending the run, more of it if loading took long or
+    waited for CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

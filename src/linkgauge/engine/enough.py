@@ -1,5 +1,5 @@
-"""Decides when a cell is finished: when it needs no more repetitions. Cells that are equivalent
-show together how much their figures vary between repetitions."""
+"""Decides whether a cell needs more repetitions. Equivalent cells show together how much their
+figures vary between repetitions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def least_repetitions(equivalent: int) -> int:
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
     """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
-    or too noisy to become precise. A cell that passes gets `always` repetitions at any rate."""
+    or too noisy to become precise. A cell that passes gets at least `always` repetitions."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)

@@ -108,7 +108,7 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
     `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
-    is in bytes, from a first look. Raises InputError if there are no benchmarks."""
+    is a size in bytes that a first look found. Raises InputError without benchmarks."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -298,7 +298,7 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns about the most seconds that a plan takes; None if the number of samples is fixed."""
+    """Estimates the most seconds that a plan takes; None with a fixed number of samples."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

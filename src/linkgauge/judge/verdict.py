@@ -48,8 +48,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns results with peers: a cell far from its peers gets their median. A cell without
-    another expected figure is judged by this median."""
+    """Compares cells with their peers. A cell far from its peers gets their median as `peers`. A
+    cell without another expected figure is judged by this median."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -184,9 +184,9 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Calls a collective low instead of perhaps low, if copies between two of its devices are low,
-    behind their peers, or slower than on healthy machines: then links are the reason, not the
-    algorithm. Copies that are slower than on healthy machines become low, too."""
+    """Changes the verdict of a collective from perhaps low to low, if a copy between two of its
+    devices is low, slower than its peers, or slower than on healthy machines: then a link is the
+    reason, not the algorithm. Copies that are slower than on healthy machines become low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -269,9 +269,10 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """A cell is low only if its whole interval and its last repetition are low. If only its median
-    is low, it is perhaps low. A total gets the worst verdict of itself and of those transfers that
-    should be as fast as alone. With only a theoretical figure, a cell may be ok, never low."""
+    """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
+    interval and last repetition are below a bound, perhaps low if only its median is. A total gets
+    the worst verdict of itself and of those transfers that should be as fast as alone. With only a
+    theoretical figure, a cell may be ok, never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -317,7 +318,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Makes a low cell perhaps low at the largest size of a curve that still rises."""
+    """Makes a low cell perhaps low at the largest size, if the collective's rate still rises."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]
@@ -333,6 +334,5 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    """Returns the rate in bytes/s, without the startup time."""
     moving = (cell.headline or math.inf) - START
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

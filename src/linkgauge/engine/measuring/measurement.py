@@ -80,7 +80,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers and a repetition's steps. `backends` has one for each transfer."""
+    """A cell with its buffers. Methods are a repetition's steps. Each transfer has a backend."""
 
     def __init__(
         self,

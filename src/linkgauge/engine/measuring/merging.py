@@ -124,7 +124,7 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """Returns the cell's intervals, which cover both groups of samples, unless one is rare."""
+    """Returns fields with intervals, which cover both groups of samples, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))

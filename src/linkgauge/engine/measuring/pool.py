@@ -15,7 +15,7 @@ _Key = tuple[str, Memory, object, int, int]
 
 
 class Content(NamedTuple):
-    """What a buffer holds: the arguments of `Backend.fill`."""
+    """The content of a buffer, as arguments of `Backend.fill`."""
 
     size: int
     pattern: Pattern

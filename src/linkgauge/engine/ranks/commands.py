@@ -104,7 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """The answer to `TakePart`: results from the first party, network counts from each."""
+    """The answer to `TakePart`: results from the cell's first rank, network counts from all."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()

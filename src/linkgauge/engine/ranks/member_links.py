@@ -197,7 +197,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares the silent ranks lost; if all show signs of life, all that are late."""
+        """Declares ranks lost: silent ones or, if all give signs of life, all without an answer."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

@@ -73,7 +73,6 @@ class Agent:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Waits for a command, and drives communication on which other ranks may depend."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE

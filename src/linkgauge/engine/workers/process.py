@@ -57,8 +57,7 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process with the host's backend and at most one accelerator backend. It loads its modules
-    before it receives work."""
+    """A process with the host's backend and at most one other. It loads its modules at once."""
 
     name = "the worker"
     words = Heartbeat | Trying

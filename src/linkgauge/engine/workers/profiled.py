@@ -57,7 +57,7 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the words that make a command run under a profiler, if put before it. `report` is the
+    """Returns the words to put before a command so that it runs under a profiler. `report` is the
     path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":

@@ -163,7 +163,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """None if each cell has to be measured: on a real machine, and in a run of ranks."""
+        """Returns None on a real machine and in a run of ranks: each cell has to be measured."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)

@@ -153,7 +153,7 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
-        """Returns the loss by class: the same in all classes whose cells do not clearly differ."""
+        """Returns the loss (a logarithm) by class; classes that hardly differ have the same."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -169,7 +169,7 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
+    """Returns the squared distance of a cell's loss from the range that its suspects explain."""
     return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 

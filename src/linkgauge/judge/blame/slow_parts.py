@@ -142,7 +142,7 @@ def _severity(slow: Sequence[Row]) -> Severity:
 
 
 def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set[Part]:
-    """Returns links that are slow only if both directions are used at once; none for one link."""
+    """Returns two links or more that are slow only if both directions are used at once."""
     both = {one for row in slow for one in row.parts if one.both_ways}
     if part.both_ways or len(both) < 2 or any(both.isdisjoint(row.parts) for row in slow):
         return set()
@@ -152,7 +152,6 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Reports links that are slow only in both directions at once."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"

@@ -39,7 +39,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Computed anew at each call, because a run may have millions of samples."""
+        """Returns the relative times, computed at each call: a run may have millions of samples."""
         return _relative(self.case.times)
 
     @cached_property

@@ -70,10 +70,9 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns oversubscribed cells, each with the mean of those of its table that share its parts.
-    What slows one of several transfers leaves more to the others, but no more to all together. Each
-    cell then stands for all: with the parts that all use, and those of cells that are slower than
-    the mean."""
+    """Returns oversubscribed cells, each with the mean figure of the cells that share its parts,
+    because a slow transfer leaves more of these to the others. The cell's parts become those that
+    all these cells use, and those of cells clearly slower than the mean."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []

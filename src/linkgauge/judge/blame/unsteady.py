@@ -68,7 +68,7 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
+    """Yields rows. Their losses are scaled: one may leave two standard errors unexplained."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
@@ -84,7 +84,8 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class, and of cells without peers with the most that is healthy."""
+    """Yields comparisons of cells with their peers, by class. Copies without peers are compared
+    with the worst copies on healthy hosts that others use."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:

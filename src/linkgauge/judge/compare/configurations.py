@@ -26,8 +26,8 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """Compared configurations, the baseline first (`found`). `aspects` holds the cell of each
-    aspect, such as bandwidth to the device. `facts` are differences of the machines."""
+    """A comparison of configurations. `found` compares their runs, the baseline first. `aspects`
+    has the cell of each aspect, such as bandwidth to the device, `facts` how machines differ."""
 
     accelerator: str
     found: RunComparison

@@ -1,4 +1,4 @@
-"""Decides whether a problem in the setup slowed the run. If it did not, it is only a note."""
+"""Decides whether a problem in the setup slowed the run. A problem that did not is only a note."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _depends(case: Case, one: Finding) -> bool:
-    """Whether a cell uses what a finding is about. All cells depend on the machine as a whole."""
+    """Whether a cell's figure depends on the part or the setting that a finding reports."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
     if one.check in OF_CLOCKS and is_by_copy_engine(case):

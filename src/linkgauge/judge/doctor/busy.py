@@ -110,8 +110,8 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """Returns the relative error of a cell that missed the requested precision, or infinity if it
-    has no interval. Returns None if the cell is precise enough."""
+    """Returns the relative error of a cell that missed the requested precision, or infinity if its
+    figure has no confidence interval. Returns None if the cell is precise enough."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None

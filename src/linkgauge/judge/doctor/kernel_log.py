@@ -78,7 +78,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Reports all lines about one device as one finding, as severe as the worst line."""
+    """Reports what the kernel logged: one finding for each device, as severe as its worst line."""
     log = evidence.log
     if log is None:
         return
@@ -102,7 +102,7 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Maps PCI addresses to parts. A port's messages about its link concern the device below."""
+    """Maps PCI addresses to parts. A port's messages about its link concern the device below it."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

@@ -43,7 +43,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge whose known links are all slow (two or more) or worn (three)."""
+    """Reports a switch or bridge if all its known links are slow (two links or more), or if all are
+    slow or counted errors (three links or more)."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -89,8 +90,8 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a port whose target speed limits its link. A guest sees an emulated port: its lower
-    target is probably that of the host's port, which only the host can confirm."""
+    """Reports a port whose target speed limits its link. In a virtual machine the port is emulated:
+    its target speed is probably that of the host's port, which only the host can confirm."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -183,7 +184,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a bridge slower than its device; a note if all devices of the model have one."""
+    """Reports a bridge slower than its device; as a note if all devices of a model have one."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -246,7 +247,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns ports that redirect traffic through the root complex, with the device pairs."""
+    """Returns ports that redirect device traffic through the root complex, and the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: {f.address for f in evidence.machine.pci_line(address)[1:]}

@@ -28,8 +28,8 @@ _NEVER = 0.0
 
 
 class _Words(NamedTuple):
-    """How to report a kind of event: the `share` of packets from which it is reported (None: only
-    if a figure is low, because healthy networks count such events, too), and texts."""
+    """How to report counters of one kind. `share` is the share of packets from which they are
+    reported, None if only low figures are (healthy networks count such events, too)."""
 
     share: float | None
     found: str
@@ -142,7 +142,8 @@ _FAR = 1e-3
 
 
 class _Waits(NamedTuple):
-    """Averages over TCP connections: time shares, window in bytes, round trip in seconds."""
+    """Averages over TCP connections: shares of time spent waiting for the receive window and the
+    send buffer, the window in bytes, and the shortest round trip in seconds."""
 
     window: float
     buffer: float
@@ -189,7 +190,6 @@ _LIMITS = (
 
 
 def check_tcp(evidence: Evidence) -> Iterator[Finding]:
-    """Reports what TCP connections waited for (TCP_INFO)."""
     found = grouped(
         (part, (case, _Waits.of(one.rose)))
         for case in cases_of(evidence)
