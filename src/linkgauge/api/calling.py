@@ -84,7 +84,7 @@ def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turns a KeyboardInterrupt inside into Interrupted."""
+    """Raises Interrupted for a KeyboardInterrupt in this block."""
     try:
         yield
     except Interrupted:

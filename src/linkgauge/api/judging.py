@@ -56,7 +56,7 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
     """Returns the figures that a machine (default: this one) should reach, in SI units, with the
-    arithmetic, as `linkgauge expect` does. Measures nothing. Raises InputError if it is unknown."""
+    arithmetic, as `linkgauge expect` does. Raises InputError for an unknown machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
     with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:

@@ -35,8 +35,7 @@ MOST_VERDICT = 100
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """A run: `run` is the content of run.json, `outcome` the verdict, `folder` its folder or
-    None."""
+    """A run: `run` is the content of run.json, `outcome` the verdict, `folder` the run's folder."""
 
     run: Run
     outcome: Outcome

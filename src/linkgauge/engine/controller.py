@@ -1,4 +1,4 @@
-"""Drives a run: has cells measured, and journals each repetition before the next one begins."""
+"""Drives a run: workers measure, and each repetition is journaled before the next one begins."""
 
 from __future__ import annotations
 

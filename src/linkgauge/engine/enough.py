@@ -25,13 +25,13 @@ _LEAST_TO_JUDGE = 9
 REPETITIONS = 3
 """The repetitions of a cell that make its interval count the variation between moments."""
 PRODUCT_REPETITIONS = 6
-"""Those of a product on a device: its speed under a power cap varies between moments, unlike that
-of other products, and by three repetitions alone Student's t makes ranges of ±5 %."""
+"""The repetitions of a matrix product on a device: its speed under a power cap varies between
+moments, and by three repetitions alone Student's t makes ranges of ±5 %."""
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
-    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
+    """Returns a key that equivalent cells share: they report the same kind of figure, of transfers
+    by the same kinds of engines and memories. Devices and directions may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [

@@ -102,7 +102,7 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the process that holds this device, as far as visible; None without one."""
+    """Describes the process that holds this device. Returns None if no process does."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:

@@ -149,8 +149,8 @@ class Repetitions:
             one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
-        """Returns the cells to measure next in a user's time budget: unmeasured cells, else cells
-        that lack repetitions, else the least precise cells."""
+        """Returns the cells to measure next under a user's time budget: unmeasured cells, else
+        cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}

@@ -40,7 +40,7 @@ class What(Protocol):
         """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends to open. Raises InputError for mistakes that show before that."""
+        """Returns the backends to open. Raises InputError for mistakes in the request."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Returns the benchmarks. Raises InputError for memories or devices that do not exist."""

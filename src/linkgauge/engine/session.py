@@ -215,7 +215,7 @@ class Session:
         return found
 
     def _tune(self, observer: Observer) -> None:
-        """Tunes one device of each model, for 30 to 40 s. Raises InputError if none can be."""
+        """Tunes one device of each model, for 30 to 40 s. Raises InputError if no device can be."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():

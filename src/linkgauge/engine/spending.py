@@ -2,8 +2,8 @@
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
 benchmark begins only if there is time for all repetitions that earlier cells still lack, as
-estimated from their first ones. All cells that get a turn are measured once before any is repeated,
-so that the repetitions of a cell are far apart."""
+estimated from their first repetitions. All cells that get a turn are measured once before any is
+repeated, so that the repetitions of a cell are far apart."""
 
 from __future__ import annotations
 

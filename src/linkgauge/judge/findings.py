@@ -66,8 +66,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """The data that checks read: `machine` before a run, `after` its inventory after the run,
-    `tool` the program that measured, if not linkgauge. Without a run, there is only `machine`."""
+    """Data that checks read. `machine` was read before a run, `after` is its inventory after the
+    run. `tool` is the program that measured, if not linkgauge. Without a run, others are empty."""
 
     machine: Machine
     after: Inventory | None = None
@@ -90,7 +90,7 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
 
 
 ANY = 1.0
-"""The loss of a part that no loss would show."""
+"""The loss of a part whose loss no figure would show, however large."""
 
 
 class Undetectable(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ def at_work(
 
 
 def _seen(one: Accelerator, busy: frozenset[int], *, is_quiet: bool) -> Iterator[int]:
-    """Yields other processes that used a device. If `is_quiet`, this run did not use it yet."""
+    """Yields processes that used a device. If `is_quiet`, this run did not use the device yet."""
     pids = one.processes or ()
     if one.process_use is not None:
         yield from (p for p, use in zip(pids, one.process_use, strict=False) if use > AT_WORK)

@@ -21,15 +21,15 @@ from .peers import behind
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
-"""A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
+"""The exit codes of runs with a failed cell. Figures of other runs are judged, even if cut off."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
     """The outcome of one run. `code` is the exit code. `found` holds all findings, `findings` those
-    to report. `verdict` is false if only the cells' statuses count, `unjudged` why the run cannot
-    be judged. `low` means that a cell is low and no other process explains it, `broken` that a cell
-    failed, `judged` that a cell has a verdict. `undetectable` lists losses that no figure shows.
-    `waived` holds accepted findings, and notes on unused waivers."""
+    to report. `verdict` is false if only the cells' statuses count, `unjudged` says why the run
+    cannot be judged. `low` means that a cell is low and no other process explains it, `broken` that
+    a cell failed, `judged` that a cell has a verdict. `undetectable` lists losses that no figure
+    shows. `waived` holds accepted findings, and notes on unused waivers."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -52,7 +52,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def word(self) -> RunVerdict:
-        """Returns the first that applies: fail, low, warn (also if perhaps low), ok, not judged."""
+        """Returns the run's verdict: the first that applies of fail, low, warn, ok, not judged."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:

@@ -32,7 +32,7 @@ number of comparisons (Bonferroni)."""
 
 class Behind(NamedTuple):
     """A cell slower than its peers. `usual` is their median, `loss` the missing share of it. If
-    `is_sure`, another benchmark of the part or another repetition of the cell confirms it. If
+    `is_sure`, another benchmark of the part or another repetition of the cell confirms the loss. If
     `at_best`, the fastest repetitions were compared, because the part counted errors."""
 
     case: Case

@@ -72,7 +72,7 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 def _undetectable(
     rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest of `SIZES` that would go unnoticed, 0 if none would, 1 if all would."""
+    """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
@@ -82,8 +82,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows (1: none). `top` is its fastest
-    peer without the part, or 0; `past` has earlier runs that may show a loss, or is None."""
+    """Returns the smallest loss that a cell's figure alone shows (1: none). `top` is the figure of
+    its fastest peer without the part. `past` has earlier runs that may show a loss, or is None."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:

@@ -38,7 +38,7 @@ from .peers import LOW as LOSS
 from .peers import Behind, behind, classes, figures_of
 
 FAR = 0.75
-"""A path that lost half of its lanes or links is that far off."""
+"""The share of peers below which a cell is far from them, as if half of the lanes were lost."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
@@ -113,7 +113,7 @@ def with_lines(run: Run) -> Run:
 
 
 HELD = 0.9
-"""Below this share of their best, a figure that is as expected of its links is degraded."""
+"""The share of the figure with all links at best, below which an expected figure is degraded."""
 LOW = 0.75
 """The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
@@ -121,7 +121,7 @@ NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin f
 yet. A loss of half the lanes, speed or links is well below."""
 
 COPIED = 0.9
-"""Of a single copy between two healthy devices, 0.91 and more are known."""
+"""The same for a single copy between two devices: healthy ones reach 0.91 or more."""
 
 HIGH = 1.03
 """A higher figure comes from a cache, or the expectation is wrong. 3 % are margin for clocks."""

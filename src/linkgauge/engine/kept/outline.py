@@ -1,4 +1,4 @@
-"""Reads only the fields of a run by which one run of many is chosen."""
+"""Reads only the fields of runs that are needed to choose one of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _RecordOnly(msgspec.Struct, frozen=True):
 
 
 class RunOutline(msgspec.Struct, frozen=True):
-    """The fields of a run by which it is chosen. Documents that are no runs may lack some."""
+    """The fields that are needed to choose a run. Documents that are no runs may lack some."""
 
     simulated: bool = False
     machine: _MachineOnly | None = None

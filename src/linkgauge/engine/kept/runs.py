@@ -56,7 +56,7 @@ def is_run(path: Path) -> bool:
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """Returns the folders below `path` that hold a run, or a file of a name in `also`, sorted."""
+    """Returns the sorted folders below `path` that hold a run, or a file with a name in `also`."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -169,8 +169,8 @@ def find_run(
     also: Iterable[str] = (),
     say: _Say = lambda _: None,
 ) -> Path:
-    """Returns the path `asked` if it exists, else the latest run with this label. For None, returns
-    `own_run`. Files with a name in `also` count as runs. Raises InputError if there is no run."""
+    """Returns the path `asked` if it exists, else the latest run with this label; for None, this
+    machine's latest run. Files named in `also` count as runs. Raises InputError without a run."""
     if asked is None:
         return own_run(below, command, say)
     if asked.exists():
@@ -203,7 +203,7 @@ def place_of_run(file: Path) -> Path:
 
 
 def run_file(path: Path) -> Path:
-    """Returns a run's file: run.json or, without one, the journal. A file is returned itself."""
+    """Returns a run's file: run.json or, without one, the journal. Returns other files as given."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE

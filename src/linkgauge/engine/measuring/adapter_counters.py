@@ -13,9 +13,9 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Cell, Transfer
 
 HOLDS = 0.05
-"""The seconds for which the reading after one cell is that before the next."""
+"""The seconds for which the reading after one cell also serves as the one before the next."""
 _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
-"""A reading, with when it was taken and by whom."""
+"""A reader, the time of its last reading, and the counters that it read."""
 
 
 class AdapterCounters:

@@ -38,7 +38,7 @@ thread may be interrupted."""
 
 
 HOLDS = 2.0
-"""The seconds for which what was measured is taken to hold: longer than most repetitions."""
+"""The seconds for which a measurement stays valid: longer than most repetitions."""
 
 
 class Nearness:
@@ -47,7 +47,7 @@ class Nearness:
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
         self._last = (-math.inf, tuple[float, ...]())
-        """When it was measured last, and what was found."""
+        """The time and the result of the last measurement."""
 
     @classmethod
     def here(cls) -> Nearness:

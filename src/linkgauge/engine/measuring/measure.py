@@ -112,7 +112,7 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a cell's first repetition determines for its later repetitions."""
+    """Facts that a cell's first repetition determines for its later repetitions."""
 
     sample: Sample
     definition: Definition | None = None

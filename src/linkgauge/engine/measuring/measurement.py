@@ -52,7 +52,7 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a repetition measured beside its samples, as fields of the cell's result. `problem`
+    """Results of a repetition besides its samples, as fields of the cell's result. `problem`
     describes wrong values, or is None."""
 
     problem: str | None = None

@@ -86,8 +86,8 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Returns the ranks' answers to a command. Raises RankLost if a rank ends or is silent,
-        else, after all have answered, the error of the first rank that refused."""
+        """Sends a command, and returns the ranks' answers. Raises RankLost if a rank ends or is
+        silent. If ranks refuse, raises the error of the first such rank once all have answered."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:

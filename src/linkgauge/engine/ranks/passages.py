@@ -23,7 +23,7 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens for communicators. A group's first rank creates the group's token once per run."""
+    """Tokens that found NCCL communicators. A group's first rank creates its token once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own

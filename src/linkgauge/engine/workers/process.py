@@ -127,7 +127,7 @@ class BriefWorker(WorkerProcess):
 
 @contextmanager
 def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
-    """Starts a worker that loads while the rest of this process loads."""
+    """Starts a worker process, which loads its modules while this process loads its own."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
 

@@ -30,7 +30,7 @@ from linkgauge.model.settings import Profiler, Surroundings
 from .process import WorkerProcess
 
 # NVIDIA's profilers: Nsight Systems (`nsys`) and Nsight Compute (`ncu`), their command lines and
-# their files. Each worker process has a profiler of its own, so that what befalls one costs one
+# their files. Each worker process has a profiler of its own, so that a failure of one costs one
 # report.
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}

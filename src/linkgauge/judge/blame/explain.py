@@ -153,7 +153,7 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
-        """Returns the loss (a logarithm) by class; classes that hardly differ have the same."""
+        """Returns a suspect's loss (a logarithm) by class, equal in classes that hardly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow

@@ -19,9 +19,9 @@ from .table import Row, kinds_of, onset
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
-    is at least `least`, which is larger for few peers: these show less well what is usual. With
-    `since`, the peers are the part's own cells before this number."""
+    """A part's cells (`within`) and their peers (`others`) by class. A loss counts from `least` on
+    (a logarithm), which is larger if there are few peers. With `since`, the peers are the part's
+    own cells before this number."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]

@@ -136,7 +136,7 @@ def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) 
 
 
 def _severity(slow: Sequence[Row]) -> Severity:
-    """A small loss is only a warning, because an unlucky placement alone may cause it."""
+    """Returns `fail`, or `warn` for a small loss, because unlucky placement may cause one."""
     is_far = any(row.shown + row.off < math.log(FAR) for row in slow)
     return "fail" if share_of(slow) < FAR and is_far else "warn"
 

@@ -26,8 +26,8 @@ from .limits import CHANCE, NOISE, SLOW
 class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A cell and its losses, as negative logarithms. `lost` is relative to the mean of its `peers`
     that are not slow or, if even the fastest peer is `low`, to the expected figure. A `slow` cell
-    is clearly below its fastest peer or its expected figure. `figure` may be the mean of cells that
-    share it. `relative` is the loss against the fastest peer, which may be `off` by chance."""
+    is clearly below its fastest peer or its expected figure. `figure` may be a mean of cells that
+    share parts. `relative` is the loss against the fastest peer, which may be `off` by chance."""
 
     case: Case
     peers: Hashable

@@ -1,7 +1,7 @@
 """Decides which runs of a cell can be compared, because other programs slow a cell as a broken link
 does. The machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
-the time of a cache line between them must also be as usual, because a host may move a guest's CPUs
-(model/hardware/host_use.py)."""
+the time in which a cache line moves between CPUs must also be as usual, because a host may move a
+guest's CPUs (model/hardware/host_use.py)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def is_in_same_state(state: Mapping[str, str], other: Mapping[str, str]) -> bool
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history. Returns None if the machine's state was not that of `like`."""
+    """Converts a run of the history. Returns None if the machine was in another state than now."""
     if not is_in_same_state(state_from(like.machine, like.facts), past.state):
         return None
     own = {"cells": tuple(map(cell_figure, past.figures)), "facts": {**past.state}}
@@ -115,9 +115,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs. Recent runs that show the same loss count with the run:
-    those that were low before or, if nothing changed in the machine, as many as show it. Returns
-    None if no cell changed, or if it is unknown how much runs vary."""
+    """Compares a run with earlier runs. Recent runs that show the same loss are no reference: runs
+    already known to be low or, if nothing changed in the machine, up to seven runs. Returns None if
+    no cell changed, or if it is unknown how much runs vary."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
@@ -145,7 +145,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with earlier ones; in turn, each number in `sides` of recent runs joins it."""
+    """Compares a run with earlier runs. `sides` has numbers of recent runs that may show the same
+    loss; they are tried in turn."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:
@@ -170,7 +171,7 @@ def _held(
 
 
 def _fallen(table: _Table, count: int) -> dict[Key, float]:
-    """Returns the smallest loss (a logarithm) of cells that got worse in each latest run."""
+    """Returns the smallest loss (a logarithm) of each cell that is worse in all latest runs."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
     for key, own in table.items():
@@ -243,5 +244,5 @@ def _second(run: RunFigures) -> str:
 
 
 def _draw(settings: Settings) -> int | None:
-    """Returns a simulated run's seed: runs with one seed do not vary."""
+    """Returns a simulated run's seed, or None. Runs with the same seed do not vary."""
     return None if settings.simulation is None else settings.simulation.draw

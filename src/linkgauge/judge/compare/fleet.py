@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The benchmark of a kind of cells in which nodes differ most, with the nodes' median."""
+    """The benchmark of a kind of cells in which nodes differ most. `usual` is the nodes' median."""
 
     kind: Kind
     benchmark: str
@@ -286,7 +286,7 @@ class _Tail:
         return middle, (self._sums[end] - self._sums[out]) / count - middle + QUIET, count
 
     def chance(self, at: int) -> float:
-        """Returns the probability that chance makes a distance from number `at` on as large."""
+        """Returns the probability that chance alone makes a distance as large as number `at`."""
         middle, mean, count = self.others(at + 1)
         times = max(1e-9, (self.sizes[at] - middle) / mean)
         return min(1.0, count * beyond(times, 2, 2 * count))

@@ -195,7 +195,7 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:
-    """Returns the baseline's cells that complete runs of these tables and devices should have."""
+    """Returns the baseline's cells that complete current runs should have, by table and devices."""
     if not all(run.ended for run in current):
         return set()
     every = [cell for run in current for cell in run.cells]

@@ -1,5 +1,5 @@
-"""Reduces runs to what comparisons read. Comparable runs measured machines of one kind in the same
-way. Drivers and kernels may differ, because comparisons look for their effects."""
+"""Reduces runs to the figures and facts that comparisons need. Comparable runs measured machines of
+one kind in the same way. Drivers and kernels may differ: comparisons look for their effects."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
-    """Converts a figure. `sources` and `more` hold the fields that only a whole run has."""
+    """Converts a figure. `sources` and `more` have the fields that only a whole run has."""
     if figure.status != "pass":
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
@@ -178,7 +178,7 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns the facts and settings in which sides differ, such as the CPU or the sizes."""
+    """Returns facts and settings in which sides differ and on which figures depend."""
     machines = [[run.machine for run in side] for side in sides]
     facts = [
         Fact(name, tuple(joined(map(read, side), "; ") for side in machines))

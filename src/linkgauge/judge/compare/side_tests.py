@@ -47,7 +47,7 @@ def key_of(cell: CellFigure | PastCell) -> Key:
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the bytes of a cell's figures or else of its table; None without a single size."""
+    """Returns the bytes to which figures refer, or else the table's size; None without a size."""
     known = next((one.bytes for one in figures if one.bytes is not None), None)
     return known if known is not None or cell.size <= 1 else cell.size
 
@@ -86,7 +86,7 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups equivalent runs of the history: a new driver, for example, may change figures."""
+    """Groups runs of the history by machine, state and settings, which may change figures."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = (one for one in sets if is_equivalent(one[0], run))
@@ -120,7 +120,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of a cell's figures. `within` is the variance that each side's ranges show."""
+    """Logarithms of a cell's figures. `within` is the variance that each side's intervals imply."""
 
     kind: TableId
     within: Sequence[Spread | None]
@@ -135,7 +135,7 @@ def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
-    """Returns a run's variance from the ranges of a side's runs; None if a range is missing."""
+    """Returns the mean variance that a side's intervals imply; None if an interval is missing."""
     known = [cell.within for cell in cells.values() if cell.figure]
     ranges = [one for one in known if one is not None]
     if not ranges or len(ranges) < len(known):

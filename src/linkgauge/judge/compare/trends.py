@@ -1,5 +1,5 @@
-"""Finds changes over a machine's runs (model/stats/change_points.py) by Benjamini and Hochberg's
-test: if nothing changed, at most 1 % of tables report a change."""
+"""Finds changes over a machine's runs (model/stats/change_points.py). Benjamini and Hochberg's test
+limits false reports: if nothing changed, at most 1 % of histories show a change."""
 
 from __future__ import annotations
 

@@ -68,20 +68,20 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""
 OF_MACHINE = ("busy", "steal")
-"""Their warnings come before findings about parts, and explain unsteady cells."""
+"""Checks whose warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
     "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
     "network", "tcp-limit", "mtu-ends", "interface",
 )  # fmt: skip
-"""Facts that were read: they explain what others infer from figures."""
+"""Checks of facts that were read. These findings explain findings that figures suggest."""
 NOTED = ("busy", "network", "tcp-limit")
-"""Facts that are notes unless they explain something."""
+"""Checks whose findings are notes unless they explain another finding."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
 )  # fmt: skip
-"""The kernel's log confirms these if it names the same part."""
+"""Checks whose findings the kernel's log confirms if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
@@ -177,7 +177,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a cause was present in cells of the finding. Only capped clocks are known by cell."""
+    """Whether a finding's cells were affected by a cause; this is only known of capped clocks."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 

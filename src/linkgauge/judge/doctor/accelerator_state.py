@@ -148,7 +148,7 @@ Names of cards for workstations contain RTX or Quadro."""
 _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 """Models for data centres whose window is small by design."""
 _LEAST_MEMORY = 8 << 30
-"""Of all other models for data centres."""
+"""The least memory in bytes of all other models for data centres."""
 _LESS = 0.99
 _SAVING = ("powersave", "powersupersave")
 

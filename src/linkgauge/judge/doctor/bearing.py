@@ -1,4 +1,4 @@
-"""Decides whether a problem in the setup slowed the run. A problem that did not is only a note."""
+"""Decides whether setup problems slowed the run. Problems that slowed nothing become notes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
-"""They cost little, so that also a small difference from peers counts."""
+"""Checks of limits that cost little, so that also a small difference from peers counts."""
 OF_CLOCKS = ("clocks", *_OF_LIMITS)
-"""Kernels are slower by them, and copies by copy engines are not."""
+"""Checks of clocks, which slow down kernels but not copy engines."""
 SETUP = (
     *_OF_LIMITS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
     "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
 )  # fmt: skip
-"""They say what may slow a transfer, and nothing of what fails."""
+"""Checks of settings that may slow transfers, but make none fail."""
 _OF_PEERS = ("bar1", "acs")
-"""Matter only if devices reach each other's memory over PCIe."""
+"""Checks that matter only if devices reach each other's memory over PCIe."""
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:

@@ -18,11 +18,11 @@ from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
-"""Others take this share of all CPUs' time, and at least `_LEAST` CPUs."""
+"""The share of all CPUs' time from which other programs disturb; at least `_LEAST` CPUs."""
 _LEAST = 0.25
-"""CPUs: an idle machine's own services take less than a tenth of one."""
+"""The least number of CPUs. An idle machine's services take less than a tenth of a CPU."""
 _OFTEN = 0.1
-"""A passing job affects fewer cells."""
+"""The least share of cells that are disturbed: a passing job affects fewer."""
 MUCH_STEAL = 0.02
 _TAKEN = 0.2
 """The share of all CPUs' time from which others explain low figures of the host's memory. In

@@ -161,7 +161,7 @@ def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Ca
 
 
 _LEAST, _MOST = 0.3, 0.7
-"""The shares of what is expected between which all copies lie that a host's placement slows."""
+"""The shares of the expected rate that all copies reach in a badly placed virtual machine."""
 _FEW = 2
 
 

@@ -98,7 +98,7 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Named = dict[tuple[bool, str], Part]
-"""By whether the message is about a link, and by address."""
+"""Parts by whether a message is about a link, and by the message's address."""
 
 
 def _named(evidence: Evidence) -> _Named:

@@ -28,7 +28,7 @@ LEAST_READ_REQUEST = 512
 """Smaller requests, in bytes, need so many packets that reads stay below the link's rate."""
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
-"""Two links may have two faults."""
+"""The fewest links with errors that point to their switch: two may have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Counted = dict[str, dict[str, int]]
-"""By who counted them, and by severity."""
+"""Numbers of errors by the address or the end that counted them, and by severity."""
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
@@ -184,7 +184,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a bridge slower than its device; as a note if all devices of a model have one."""
+    """Reports a bridge slower than its device (as a note if all devices of the model have one)."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -300,7 +300,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
-"""For devices that are passed through, by a virtual machine's host and its guest."""
+"""The checks of devices passed through to virtual machines, on the host and in the guest."""
 
 
 _STOP = (

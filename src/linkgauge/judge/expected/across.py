@@ -1,5 +1,5 @@
-"""Computes the bandwidth of a collective over several hosts. The network adapters of each host
-limit it, or the exchange between the accelerators within a host."""
+"""Computes the bandwidth of a collective over several hosts. It is limited by the network adapters
+of each host, or by the exchange between the accelerators within a host."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Carried(NamedTuple):
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
     """Returns the total rate of a host's active ports, or None if unknown. Only ports with the most
-    frequent rate count; a card's ports carry no more than its slot. `hosts` divides the total."""
+    frequent rate count; a card's ports carry no more than its slot. `hosts` is a divisor."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None

@@ -73,7 +73,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns bounds for verdicts: wide ones without healthy figures of such links."""
+        """Returns bounds for verdicts; wide ones for links without figures of healthy machines."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -106,7 +106,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join every pair and can reduce; empty if there are none."""
+        """Returns the switches that join every pair and can compute sums, or an empty set."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -177,7 +177,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between two devices, with a doubt if only its links are known."""
+        """Returns the path between two devices: an upper bound if only its links are known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)

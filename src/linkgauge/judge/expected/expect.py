@@ -57,7 +57,7 @@ class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of one cell. `expected` assumes fair sharing of links; no figure exceeds
     `most`, however they are shared. A `loose` figure is approximate. A share below the first of
     `bounds` is low, below the second perhaps low. `start` is the startup time in seconds. `without`
-    says why no achievable figure is known. `each` has each transfer's bytes/s, or None."""
+    says why no achievable figure is known. `each` has each transfer's bytes/s (None: not alone)."""
 
     expected: Expected
     most: float | None = None
@@ -356,8 +356,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a total is computed, or None if the figure is no total. Old files mean `span`.
-    Kernels on one device run in turn, so planned cells with several are `serial`."""
+    """Returns how a cell's total is computed; None for other figures. Old files, which do not say
+    it, used `span`. Kernels on one device run in turn: planned totals of these are `serial`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

@@ -70,7 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Returns each reached share of the expected rate, without the startup time, at most 1."""
+        """Returns the reached shares of the expected rate, at most 1, without startup time."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)

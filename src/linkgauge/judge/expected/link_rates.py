@@ -21,7 +21,7 @@ from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.transfer import Access, Transfer
 
-# What a transfer crosses: segments, as far as the machine's readers found them.
+# The segments of a transfer's path, as far as the machine's readers found them.
 #
 # A segment is one direction of a link, or a memory. Nothing here is measured or guessed: an unknown
 # path raises `Unknown`; a doubt is a reason why only the achievable figure is unknown.
@@ -111,7 +111,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the path of a transfer's share `part`. Raises Unknown if a link's rate is unknown."""
+    """Returns the PCIe path of a transfer's share `part`. Raises Unknown for an unknown link."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -216,7 +216,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The bytes on a link per byte of payload: `cost` in its direction, `back` in the opposite."""
+    """The bytes on a link per byte of payload: `cost` in its direction, `back` against it."""
 
     cost: float
     back: float

@@ -1,5 +1,5 @@
 """Computes the load of links while the cells of a round run at the same time. If no link is
-overloaded, each transfer should be as fast as alone. The fuller a slow link, the slower it is."""
+overloaded, each transfer should be as fast as alone. A slow link matters more the fuller it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link: the sum of its transfers' rates when alone, divided by its rate."""
+    """The load of each link: the sum of its transfers' rates when alone, by the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Makes inactive links active. If unknown, they lead where all active ones lead."""
+    """Makes inactive links active. An unknown other end is that of the active links."""
     active = [link for link in accelerator.links if link.active]
     remotes, rates = {link.remote for link in active}, {link.rate for link in active}
 

@@ -22,7 +22,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Corrects speeds of links that carried more: under load, they train to higher speeds."""
+    """Corrects the read speed of each link that carried more bytes than this speed allows."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
