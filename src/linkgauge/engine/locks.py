@@ -34,7 +34,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
     """Returns the names of the devices to hold for a plan, by PCI address or else UUID. Leaves out
-    devices that have neither, simulated ones, and host memory, because CPUs serve any number of
+    devices without either, simulated devices, and host memory, because CPUs serve any number of
     runs at once. Returns none for a run of several ranks, which hold their devices themselves."""
     if machine.simulated is not None or machine.ranks:
         return {}

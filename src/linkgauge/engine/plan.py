@@ -163,8 +163,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Orders cells by rounds of disjoint pairs. Pairs run alone if memory is too small for a
-    round."""
+    """Orders cells by rounds of disjoint pairs. Pairs of a round that exceeds memory run alone."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
@@ -244,7 +243,7 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
 
 
 def _held(cells: Sequence[Cell], size: int) -> dict[Memory, tuple[int, int]]:
-    """Returns, for each memory, the bytes of all its buffers and those of the largest."""
+    """Returns, for each memory, the bytes of all its buffers together, and of the largest one."""
     held: dict[Memory, tuple[int, int]] = {}
     for cell in cells:
         for memory, need in cell.buffers(size):

@@ -47,7 +47,7 @@ class What(Protocol):
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by name and by prefix; without either, those of the profile.
+    """Benchmarks of the catalog, by name and by prefix; without either, the profile's benchmarks.
     `host_mode` selects one mode in which host threads access arrays; None selects all modes."""
 
     names: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. False for a comparison of configurations."""
+        """Whether benchmarks or transfers are named. False for a comparison of configurations."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON

@@ -49,8 +49,8 @@ as in others."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of network_counters.yml: what some counters count. `names` are regular expressions
-    for whole names; `origin` is the source of the text `counts`."""
+    """An entry of network_counters.yml: the meaning of some counters. `names` are regular
+    expressions for whole names; `origin` is the source of the text `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -75,7 +75,7 @@ def meaning_of(source: CounterSource, name: str) -> Meaning | None:
 
 class Counted(msgspec.Struct, frozen=True):
     """Counters of one kind that rose on a rank's host during a cell. `events` is the largest rise
-    of `names`, among `packets` in `seconds`. The cell moved `bytes`. `about` is a link or rank."""
+    of the counters `names`. In `seconds`, the host counted `packets`; the cell moved `bytes`."""
 
     case: Case
     about: Part | str

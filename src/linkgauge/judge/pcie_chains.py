@@ -1,4 +1,4 @@
-"""Collects what is known about each PCIe link, for the checks."""
+"""Collects the known facts about each PCIe link, for the checks."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """Returns what may precede a level that begins at point `first`, the cheapest first: the
-        cost, an index in `best` (-1: nothing precedes), and the least log latency of the level."""
+        """Returns the possible predecessors of a level that begins at point `first`, the cheapest
+        first: cost, index in `best` (-1: none), and the least log latency of the new level."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)

@@ -95,8 +95,8 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
 
 
 def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that a cell's figure above the share `bound` of `reference` may
-    hide: a loss that it already has, or a loss still to come."""
+    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`: a loss that
+    the figure already has, or one still to come."""
     share = row.figure / reference
     present = 1 - share if share >= bound else 0.0
     return max(present, 1 - bound / share * math.exp(-2 * row.off))

@@ -1,4 +1,4 @@
-"""Judges figures by what the hardware should reach, and by their peers."""
+"""Judges figures by the expected figures of the hardware, and by their peers."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _shared(estimate: Expectation) -> Expectation:
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
     interval and last repetition are below a bound, perhaps low if only its median is. A total gets
-    the worst verdict of itself and of those transfers that should be as fast as alone. With only a
+    the worst verdict of itself and of the transfers that others should not slow down. With only a
     theoretical figure, a cell may be ok, never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"

@@ -67,7 +67,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs the first CPU with the others, at most with `PAIRS` evenly spaced ones."""
+    """Pairs the first CPU with all others, or with `PAIRS` evenly spaced ones if there are more."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]

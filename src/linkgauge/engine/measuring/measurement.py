@@ -225,7 +225,7 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what buffers of plain copies hold, after all bytes were found right."""
+        """Records in the pool what plain copies' buffers hold, once all bytes were found right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:

@@ -35,10 +35,10 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has what
-    each copy moves in all batches. The window lasts from the latest start to the earliest end. Each
-    batch counts with the share of its time inside the window. Returns None if copies hardly
-    overlap, or if one of them stands still in the window."""
+    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has the
+    amount that each copy moves in all batches. The window lasts from the latest start to the
+    earliest end. Each batch counts with the share of its time inside the window. Returns None if
+    copies hardly overlap, or if one of them stands still in the window."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)

@@ -131,7 +131,7 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Gives all other ranks a sign of life, except those that do not read their messages."""
+        """Gives a sign of life to all other ranks that read their messages."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -197,7 +197,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares ranks lost: silent ones or, if all give signs of life, all without an answer."""
+        """Declares ranks lost: the silent ranks or, if all give signs of life, all late ranks."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

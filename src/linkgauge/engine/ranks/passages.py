@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns the copies with a memory that this rank's engines cannot access, and those that NCCL
-    cannot carry out. `shared` names the memories of devices that several ranks use."""
+    """Returns the copies with a memory out of reach of this rank's engines, and the copies that
+    NCCL cannot carry out. `shared` names the memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)

@@ -180,7 +180,7 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """The interface with which a session measures. `LocalWorker` and `Supervisor` document it."""
+    """A session's interface for measuring. `LocalWorker` and `Supervisor` document the methods."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...

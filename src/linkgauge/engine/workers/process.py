@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file that receives what workers print until the run's folder is known. Without a
-    folder, its content goes to stderr in the end."""
+    """A nameless file for the output of workers until the run's folder is known. Without a folder,
+    its content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -37,7 +37,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes out what workers printed since the last call. The workers must have ended."""
+        """Writes out the workers' output since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)

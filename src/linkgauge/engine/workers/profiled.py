@@ -192,7 +192,7 @@ class ProfiledProcess(WorkerProcess):
         return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
-        """Kills the worker. The profiler still writes what it has recorded."""
+        """Kills the worker. The profiler still writes its recorded data."""
         self._kill_worker(self.process)
         self._end()
 

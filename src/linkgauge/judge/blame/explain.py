@@ -1,7 +1,7 @@
-"""Finds the fewest parts that explain most losses of a table. A blamed part lost a constant
-fraction of its rate in all cells or from one cell on, or it loses more with each cell. The error of
-an explanation is the sum of the squared logarithms that it leaves over. Losses may also describe
-how much samples vary or stall."""
+"""Finds the fewest parts that explain most losses of a table. A blamed part is slower by a constant
+factor, in all cells or from one cell on, or gets slower with each cell. The error of an explanation
+is the sum of squared logarithms of unexplained losses. Losses may also describe how much samples
+vary or stall."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Finds slow parts: first the fewest that explain slow cells, then parts whose loss only all of
-their cells together show, and finally parts that only earlier runs show to be slow."""
+"""Finds slow parts in three steps: the fewest parts that explain slow cells, parts whose loss is so
+small that only all their cells together show it, and parts that only earlier runs show."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
     """Returns oversubscribed cells, each with the mean figure of the cells that share its parts,
-    because a slow transfer leaves more of these to the others. The cell's parts become those that
-    all these cells use, and those of cells clearly slower than the mean."""
+    because a slow transfer leaves more of these to the others. A cell's new parts are all parts
+    that these cells have in common, and all parts of cells clearly slower than the mean."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []

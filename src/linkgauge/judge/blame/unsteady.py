@@ -68,7 +68,7 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields rows. A loss is in units of its standard error."""
+    """Yields rows. Losses are proportional to their numbers of standard errors."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2

@@ -101,7 +101,7 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
 
 class _CellPast(NamedTuple):
     """A cell's figures by run: 0 is the run itself, 1 the latest earlier run. `logs` are logarithms
-    of figures. `cells` holds those figures whose interval and devices are known."""
+    of figures. `cells` holds the figures whose interval and devices are known."""
 
     better: Better
     logs: dict[int, float]
@@ -145,7 +145,7 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with earlier runs. `sides` has numbers of recent runs that may show the same
+    """Compares a run with earlier runs. `sides` has counts of recent runs that may show the same
     loss; they are tried in turn."""
     found: Since | None = None
     for number, run in enumerate(runs):

@@ -97,9 +97,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic, with an entry for each cell: how much runs vary (`spreads`), the
-    logarithms of each side, tests of each side after the first, and changes with adjusted p.
-    `counts` is the number of tests for each side after the first."""
+    """The tests of one statistic. Lists have an entry for each cell: `spreads` says how much runs
+    vary, `sides` has the figures by side, `tests` and `changes` (with adjusted p) are by side after
+    the first. `counts` is the number of tests by side after the first."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]

@@ -177,7 +177,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a finding's cells were affected by a cause; this is only known of capped clocks."""
+    """Whether a cause affected a finding's cells: True if unknown, for all but capped clocks."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 

@@ -1,4 +1,4 @@
-"""Checks what the kernel logged during a run."""
+"""Checks the kernel's messages during a run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Reports what the kernel logged: one finding for each device, as severe as its worst line."""
+    """Reports the kernel's messages: one finding for each device, as severe as its worst line."""
     log = evidence.log
     if log is None:
         return

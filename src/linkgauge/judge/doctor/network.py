@@ -1,4 +1,4 @@
-"""Checks network counters that rose, and what TCP connections waited for."""
+"""Checks network counters that rose, and the waits of TCP connections."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Carried(NamedTuple):
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
     """Returns the total rate of a host's active ports, or None if unknown. Only ports with the most
-    frequent rate count; a card's ports carry no more than its slot. `hosts` is a divisor."""
+    frequent rate count; a card's ports carry no more than its slot. `hosts` share the ports."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None

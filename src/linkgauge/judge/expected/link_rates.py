@@ -275,7 +275,7 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
     """Returns the cost of NVLink packets with `data` flits of payload. Generations 1 and 2 send one
-    header flit and answer with one; later ones add two flits."""
+    header flit and answer with one; later generations add two flits."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

@@ -22,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link: the sum of its transfers' rates when alone, by the link's rate."""
+    """The load of each link: the sum of its transfers' rates alone, divided by the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

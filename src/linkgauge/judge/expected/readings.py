@@ -38,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns, by name, each PCIe link that was read below its maximum speed, with the most bytes/s
-    that a copy moved over it, and whether it is the narrowest link on the path of that copy."""
+    """Returns PCIe links that were read below their maximum speed, by name. Each has the most
+    bytes/s that a copy moved over it, and whether it is the narrowest link on this copy's path."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
