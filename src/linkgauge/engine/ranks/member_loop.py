@@ -196,8 +196,8 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures this rank's part. A cell's first rank returns results, others only failed
-        cells."""
+        """Measures this rank's part. A cell's first rank returns results; others do if a cell
+        failed."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number
