@@ -33,10 +33,10 @@ def run(*benchmarks: str, say: Say = LOG, **options: Unpack[RunKeywords]) -> Mea
     """Measures benchmarks (default: all of the profile) and keeps the run, as `linkgauge run` does.
     `options` are the command's: times in seconds or text (`2m`), sizes in bytes or text (`64M`),
     fractions as numbers or text (`1%`). The run is kept below `out` (default: `results`), or
-    nowhere if `out` is None. `say` gets messages for people. Benchmarks that this machine cannot
-    run become results with status and reason. Raises InputError for options that the command
-    refuses, DeviceBusy while another run measures a device, ResultsError if the run cannot be kept,
-    and after Ctrl-C Interrupted with what was measured."""
+    nowhere if `out` is None. `say` receives messages for people. Benchmarks that this machine
+    cannot run become results with a status and a reason. Raises InputError for options that the
+    command refuses, DeviceBusy while another run measures a device, ResultsError if the run cannot
+    be kept, and Interrupted, which holds the cells measured so far, after Ctrl-C."""
     from linkgauge.cli.run import RunOptions, displayed, requested
 
     with asked("run", RunOptions, benchmarks, options) as given:
@@ -83,8 +83,8 @@ def scale(
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
     and compares each cell in its SI unit. The first value of a setting (`memory`, `streams` …) is
-    the baseline. `experiment` names one of the command's. Other options are as for `run`. All runs
-    are kept. Raises as `run` does, and LinkgaugeError if `prepare` fails."""
+    the baseline. `experiment` names benchmarks and settings that belong together. Other options and
+    errors are as for `run`. All runs are kept. Raises LinkgaugeError if `prepare` fails."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
@@ -93,9 +93,9 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
 
 @takes(CheckKeywords)
 def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
-    """Checks whether this node is fit for work, as `linkgauge check` does, within `under` (seconds
-    or text; 60 s by default). `is_healthy` of the result is the answer, `reason` a node condition's
-    word, `run` the judged run. Raises InputError for options that the command refuses."""
+    """Checks within `under` (seconds or text; 60 s by default) whether this node is fit for work,
+    as `linkgauge check` does. Returns the answer (`is_healthy`), its reason in one word (`reason`),
+    and the judged run (`run`). Raises InputError for options that the command refuses."""
     from linkgauge.rooms.check.command import CheckOptions, checked
 
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Drives a run: has cells measured, and journals each repetition before the next one begins."""
+"""Drives a run: workers measure, and each repetition is journaled before the next one begins."""
 
 from __future__ import annotations
 
@@ -193,8 +193,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The seconds that a run has spent measuring, without times when it was interrupted. On a
-    simulated machine, they are simulated: at least `REPETITION_SECONDS` for each repetition."""
+    """Counts the seconds that a run has spent measuring, without times when it was interrupted. On
+    a simulated machine, they are simulated: at least `REPETITION_SECONDS` for each repetition."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -224,7 +224,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
+        """Lets a signal end this block, but not `keep`. Then records the kernel's last messages."""
         with self._interrupts:
             try:
                 yield

@@ -1,5 +1,5 @@
-"""Decides when a cell is finished: when it needs no more repetitions. Cells that are equivalent
-show together how much their figures vary between repetitions."""
+"""Decides whether a cell needs more repetitions. Equivalent cells show together how much their
+figures vary between repetitions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LEAST_TO_JUDGE = 9
 REPETITIONS = 3
 """The repetitions of a cell that make its interval count the variation between moments."""
 PRODUCT_REPETITIONS = 6
-"""Those of a product on a device: its speed under a power cap varies between moments, unlike that
-of other products, and by three repetitions alone Student's t makes ranges of ±5 %."""
+"""The repetitions of a matrix product on a device: its speed under a power cap varies between
+moments, and by three repetitions alone Student's t makes ranges of ±5 %."""
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
-    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
+    """Returns a key that equivalent cells share: they report the same kind of figure, of transfers
+    by the same kinds of engines and memories. Devices and directions may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [
@@ -60,7 +60,7 @@ def least_repetitions(equivalent: int) -> int:
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
     """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
-    or too noisy to become precise. A cell that passes gets `always` repetitions at any rate."""
+    or too noisy to become precise. A cell that passes gets at least `always` repetitions."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)

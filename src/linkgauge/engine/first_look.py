@@ -29,8 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the smallest and the largest buffer to try: `TIMES` the node's part of the caches,
-    and `TIMES` all caches, as far as memory allows. Returns None if no node has CPUs."""
+    """Returns the smallest and the largest buffer to try: `TIMES` as large as the node's part of
+    the caches, and as all caches, as far as memory allows. Returns None if no node has CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None

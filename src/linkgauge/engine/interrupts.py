@@ -30,7 +30,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """In this block, ignores signals that end a run, so that a second one discards no result."""
+    """Ignores signals that end a run in this block, so that a second one discards no result."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:

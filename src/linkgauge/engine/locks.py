@@ -33,9 +33,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out devices
-    that have neither, simulated ones, and host memory, because CPUs serve any number of runs at
-    once. Returns none for a run of several ranks, which hold their devices themselves."""
+    """Returns the names of the devices to hold for a plan, by PCI address or else UUID. Leaves out
+    devices without either, simulated devices, and host memory, because CPUs serve any number of
+    runs at once. Returns none for a run of several ranks, which hold their devices themselves."""
     if machine.simulated is not None or machine.ranks:
         return {}
     keys = {device.memory: device.pci or device.uuid for device in machine.all_devices}
@@ -102,7 +102,7 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the process that holds this device, as far as visible; None without one."""
+    """Describes the process that holds this device. Returns None if no process does."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:

@@ -108,7 +108,7 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
     `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
-    is in bytes, from a first look. Raises InputError if there are no benchmarks."""
+    is a size in bytes that a first look found. Raises InputError without benchmarks."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -163,7 +163,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Orders cells by rounds. If a round's pairs do not fit in memory together, each runs alone."""
+    """Orders cells by rounds of disjoint pairs. Pairs of a round that exceeds memory run alone."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
@@ -243,7 +243,7 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
 
 
 def _held(cells: Sequence[Cell], size: int) -> dict[Memory, tuple[int, int]]:
-    """Returns the bytes of all buffers in each memory, and of the largest."""
+    """Returns, for each memory, the bytes of all its buffers together, and of the largest one."""
     held: dict[Memory, tuple[int, int]] = {}
     for cell in cells:
         for memory, need in cell.buffers(size):
@@ -298,7 +298,7 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns about the most seconds that a plan takes; None if the number of samples is fixed."""
+    """Estimates the most seconds that a plan takes; None with a fixed number of samples."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

@@ -52,8 +52,7 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class _Peers:
     """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for matrix
     products, whose speed depends on the card's power, and where ranks share CPUs, because one
-    repetition then shows mostly which ranks had a CPU. `waiting` counts the cells that this pass
-    still repeats."""
+    repetition may lack CPUs. `waiting` counts the cells that this pass still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -150,7 +149,8 @@ class Repetitions:
             one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
-        """Returns unmeasured cells, else those that lack repetitions, else the least precise."""
+        """Returns the cells to measure next under a user's time budget: unmeasured cells, else
+        cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
@@ -228,8 +228,8 @@ class Repetitions:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass over these cells and those measured with them, whatever time they took
-        before. If the user gave a budget, it is then used to its end."""
+        """Adds a pass over these cells and all cells measured with them, whatever time they took
+        before. The rest of a budget that the user gave is spent on imprecise cells."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -258,7 +258,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Returns the seconds of all cells' least repetitions, each of which takes `of` seconds."""
+        """Estimates the time of all cells' fewest repetitions. `of` returns the seconds of one."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)

@@ -40,14 +40,14 @@ class What(Protocol):
         """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends to open. Raises InputError for mistakes found without opening."""
+        """Returns the backends to open. Raises InputError for mistakes in the request."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Returns the benchmarks. Raises InputError for memories or devices that do not exist."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by name and by prefix; without either, those of the profile.
+    """Benchmarks of the catalog, by name and by prefix; without either, the profile's benchmarks.
     `host_mode` selects one mode in which host threads access arrays; None selects all modes."""
 
     names: tuple[str, ...] = ()
@@ -155,8 +155,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name; between hosts the backend of MPI, or of the
-        network for NICs and UCX."""
+        """Returns the backends that transfers name or, between hosts, MPI's or the network's."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -191,12 +190,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run, complete except for the machine. Empty `backends` or `devices` select
     all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
     backend that has devices. `with_cpus` also measures host processors that a backend lists as
-    devices (PoCL), as they are if the user names a backend or benchmarks. The sizes of a `profile`
-    may be adapted; without one the user chose them. `memory` replaces pinned host memory. `tune`
-    first searches the devices' best settings. `budget` is the seconds of the whole run, or "plan"
-    for as many as its plan needs; null for no limit. `buffer` is a size in bytes from a first look.
-    `wait` waits until another run ends. The run is stored below `out`, or nowhere if null.
-    `command` and `options` are only recorded."""
+    devices (PoCL); naming a backend or benchmarks does, too. The sizes of a `profile` may be
+    adapted; without a profile, the user chose them. `memory` replaces pinned host memory. `tune`
+    first searches the devices' best settings. `budget` is the seconds of the whole run, "plan" for
+    as many as its plan needs, or null for no limit. `buffer` is the buffer size in bytes that a
+    first look found. `wait` waits until another run ends. The run is stored below `out`, or nowhere
+    if null. `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -244,7 +243,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. False for a comparison of configurations."""
+        """Whether benchmarks or transfers are named. False for a comparison of configurations."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON

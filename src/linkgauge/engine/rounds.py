@@ -30,13 +30,13 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Pairs a power of two of players: in a round, all pairs differ in the same bits."""
+    """Yields the rounds of 2^n players: all pairs of a round differ in the same index bits."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """The circle method: one player stays in place, and the others move by one after each round."""
+    """Yields rounds by the circle method: one player stays, the others move on by one."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -109,9 +109,9 @@ three buffers."""
 
 
 def part_of_cache(machine: Machine, node: Node) -> int:
-    """Returns the bytes of last-level cache that the node's CPUs have on their processor: size of a
-    cache / CPUs that share it × these CPUs. A virtual machine does not show how many CPUs share it,
-    so the processor's family tells the part of a core."""
+    """Returns the bytes of last-level cache for a node's CPUs: the size of a cache / the CPUs that
+    share it × the node's CPUs. A virtual machine does not show how many CPUs share a cache, so the
+    processor's family gives the part of a core."""
     whole = node.last_level_cache or 0
     details = machine.known.host
     last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
@@ -148,7 +148,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns a table's title, which tells if a profile's size fits in the host's caches."""
+    """Returns a table's title, which says if a profile's size fits in the host's caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -42,8 +42,8 @@ from .rounds import draw
 
 
 class Session:
-    """A machine that is open for measuring, as last surveyed. `folder` is null until the run's
-    folder exists, and for a run that is not stored."""
+    """A machine that is open for measuring. `machine` describes it by the last survey. `folder` is
+    null until the run's folder exists, and for a run that is not stored."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
@@ -179,7 +179,7 @@ class Session:
             self.request, self.folder = request, folder
 
     def end(self) -> None:
-        """Begins to end the workers. Nothing can be measured afterwards."""
+        """Tells the workers to end, without waiting. Nothing can be measured afterwards."""
         self._worker.end()
 
     def _open(self, plan: Plan) -> Opened:
@@ -204,7 +204,7 @@ class Session:
         )
 
     def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the plan's budget: for a later plan of the session, what is left of the first."""
+        """Returns the plan's time budget. A session's later plans get the time that is left."""
         request, what = self.request, self.request.what
         named = what.names if isinstance(what, Selection) else ()
         found = budget_of(plan, request.settings, request.budget, self._began, named)
@@ -215,7 +215,7 @@ class Session:
         return found
 
     def _tune(self, observer: Observer) -> None:
-        """Tunes one device of each model, for 30 to 40 s. Raises InputError if none can be."""
+        """Tunes one device of each model, for 30 to 40 s. Raises InputError if no device can be."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():

@@ -2,8 +2,8 @@
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
 benchmark begins only if there is time for all repetitions that earlier cells still lack, as
-estimated from their first ones. All cells that get a turn are measured once before any is repeated,
-so that the repetitions of a cell are far apart."""
+estimated from their first repetitions. All cells that get a turn are measured once before any is
+repeated, so that the repetitions of a cell are far apart."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Spending:
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Records a repetition's seconds. Of cells measured together, the first has them all."""
+        """Records the seconds of a group's repetition, which its first cell (`key`) reports."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -79,7 +79,7 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition, or None if no equivalent cell was measured. It is at
+        """Returns the seconds of a repetition, None if no equivalent cell was measured. It is at
         most twice the median, because a first repetition may have searched for a kernel."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
@@ -87,7 +87,7 @@ class Spending:
         return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
-        """Returns about how many repetitions of cells never measured fit in so many seconds."""
+        """Estimates how many repetitions of cells never measured fit in this many seconds."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
         repeated = sum(map(len, self._own))
         fitting = repeated * seconds / max(sum(self._own.values()), 1e-9)
@@ -107,8 +107,8 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the next benchmark's cells, as far as all their repetitions fit in so many
-        seconds. A cell without a measured equivalent is returned alone."""
+        """Returns the next benchmark's cells, as many as fit in these seconds with all repetitions.
+        A cell without a measured equivalent is returned alone."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:

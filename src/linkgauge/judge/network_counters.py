@@ -49,8 +49,8 @@ as in others."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What counters mean. `names` are regular expressions for whole names; `origin` is the source
-    of the text `counts`."""
+    """An entry of network_counters.yml: the meaning of some counters. `names` are regular
+    expressions for whole names; `origin` is the source of the text `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -67,15 +67,15 @@ def meanings() -> tuple[Meaning, ...]:
 
 @cache
 def meaning_of(source: CounterSource, name: str) -> Meaning | None:
-    """Returns the first meaning that matches a counter's name, or None."""
+    """Returns the first entry of network_counters.yml that matches a counter, or None."""
     own = (one for one in meanings() if source in one.source)
     found = (one for one in own if any(re.fullmatch(form, name) for form in one.names))
     return next(found, None)
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How much a kind of counter rose on one rank's host: `events` is the largest rise of `names`,
-    among `packets` and `bytes` in `seconds`. `about` is a cable, an interface or a rank."""
+    """Counters of one kind that rose on a rank's host during a cell. `events` is the largest rise
+    of the counters `names`. In `seconds`, the host counted `packets`; the cell moved `bytes`."""
 
     case: Case
     about: Part | str
@@ -107,7 +107,7 @@ def is_low(cell: CellResult) -> bool:
 
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
-    """Yields counters that rose. Duplicate packets count only if nobody sent them again."""
+    """Yields counters that rose. Packets that arrived twice count if they were not sent again."""
     adapters = (one for one in evidence.machine.known.adapters if one.leads_to)
     cables = {one.name: Part.link(one.device, one.leads_to or "") for one in adapters}
     for case in cases_of(evidence):
@@ -144,7 +144,6 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
 
 
 def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
-    """Groups rises by kind, without the `had` segments that were sent again in vain."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
@@ -175,7 +174,7 @@ def network_errors(evidence: Evidence) -> frozenset[Part]:
 
 
 def explains(found: list[Counted], evidence: Evidence) -> bool:
-    """Whether cells are low and the counters rose more often per byte there than elsewhere."""
+    """Whether some cells are low, and counters rose clearly more often per byte in these."""
     low = [one for one in found if one.is_low]
     if not low:
         return False

@@ -31,9 +31,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell that is slower than its peers. `loss` is the missing share of the `usual` figure. If
-    `is_sure`, another benchmark of the part or another repetition of the cell confirms it. If
-    `at_best`, the highest repetitions were compared, because the part counted errors."""
+    """A cell slower than its peers. `usual` is their median, `loss` the missing share of it. If
+    `is_sure`, another benchmark of the part or another repetition of the cell confirms the loss. If
+    `at_best`, the fastest repetitions were compared, because the part counted errors."""
 
     case: Case
     usual: float
@@ -62,7 +62,7 @@ def classes(evidence: Evidence) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key of peers: the same setting in a sweep, the same two nodes for CPU pairs."""
+    """Returns a key that a cell has in common with its peers."""
     if case.equivalent is not None:
         return case.equivalent
     ends = case.cell.transfers[0].memories
@@ -107,9 +107,8 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 
 
 def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[Behind]:
-    """Yields cells of a part that counted errors, if two benchmarks together show a loss. Only this
-    part is tested, because the errors point to it. The highest repetitions are compared, because
-    other programs may slow a repetition, but speed none up."""
+    """Yields slow cells of a part that counted errors, if several benchmarks show a loss. Compares
+    the fastest repetitions, because other programs slow a repetition, but speed none up."""
     sides = [grouped((part in one.timed, one) for one in own) for own in equivalent]
     both = [(one[True], one[False]) for one in sides if len(one) > 1 and len(one[False]) >= ENOUGH]
     usual = {case: median(map(_at_best, others)) for own, others in both for case in own}
@@ -132,7 +131,6 @@ def _at_best(case: Case) -> float:
 
 
 def _noise(case: Case) -> frozenset[str]:
-    """Returns the kinds of a cell's parts, on which the variation of its figure depends."""
     return frozenset(part.kind for part in case.timed)
 
 

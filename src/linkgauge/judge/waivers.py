@@ -98,7 +98,7 @@ def _accepts(one: Waiver, severity: str, value: float | None, unit: str) -> bool
 
 
 class Waiving:
-    """Applies a host's waivers to findings and verdicts, and records which of them were used."""
+    """Applies a host's waivers to findings and verdicts, and records which waivers were used."""
 
     def __init__(self, waivers: Iterable[Waiver], host: str, started: str) -> None:
         self._waivers = [one for one in waivers if fnmatchcase(host, one.host)]
@@ -141,7 +141,7 @@ class Waiving:
         self, key: CellId, figure: float | None, unit: str, said: str = "",
         parts: Iterable[str] = (),
     ) -> bool:  # fmt: skip
-        """Whether a waiver accepts the figure of a cell; `said` is the cell's other name."""
+        """Whether a waiver accepts a cell's figure. `said` is the cell's name on screens."""
         names = [_bare(name) for name in (key.name, said)]
         used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
         meant = (
@@ -196,7 +196,7 @@ def waive_cells(run: Run) -> Run:
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
-    """Waives the low cells with these names, because waived findings are based on them."""
+    """Waives the low cells with these names, which are the evidence of waived findings."""
 
     def waived(result: Result, cell: CellResult) -> CellResult:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names
@@ -213,7 +213,7 @@ def _waived(run: Run, change: Callable[[Result, CellResult], CellResult]) -> Run
 def waive_findings(
     run: Run, found: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Returns findings, some of them waived, and notes on waivers that cover nothing."""
+    """Returns the findings, some of them waived, and notes on waivers that cover nothing."""
     waiving, judged = Waiving.of(run), set[str]()
     for result in run.results:
         for cell in result.cells:

@@ -159,9 +159,9 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
-        """Opens a journal, truncates it after its last whole record, and returns it with what
-        `take` returns for its records. Raises InputError if it is missing or unreadable, and
-        DeviceBusy if another process has locked it."""
+        """Opens a journal, truncates it after its last whole record, and returns it with the result
+        of `take` for its records. Raises InputError if it is missing or unreadable, and DeviceBusy
+        if another process has locked it."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -286,7 +286,7 @@ def _check(fitting: Fitting, record: Record) -> None:
 
 
 def opening(records: Sequence[Record]) -> Opened:
-    """Returns the first record. Raises InputError if that does not hold a run's plan."""
+    """Returns the first record. Raises InputError if it does not hold a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
     raise InputError("the journal does not start with a run's plan")
@@ -318,8 +318,8 @@ class MeasuredCells(Protocol):
 
 
 def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe. `repetitions` holds their cells, if known already.
-    A table without cells keeps the plan's reason. Cells that were not measured are absent."""
+    """Builds the run that the records describe. `repetitions` has the measured cells, if known. A
+    table without planned cells keeps the plan's reason. Cells that were not measured are absent."""
     opened = opening(records)
     repetitions = repetitions or repetitions_of(records)
     measured = [repetitions.cells(number) for number in range(len(opened.plan))]
@@ -345,7 +345,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a result. Its reason is the plan's, or one shared by all cells that did not pass."""
+    """Returns a table's result. Its reason is the plan's, or is common to all cells that failed."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -29,8 +29,8 @@ _SURE = 8
 
 
 class PackedRun:
-    """Yields the content of samples.bin in pieces, because a large cluster's takes much memory.
-    `file` has its size and checksum once all pieces were taken."""
+    """Yields the content of samples.bin in pieces, because it may be large. After the last piece,
+    `file` has its size and checksum."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -32,7 +32,7 @@ def go_on(
     doubts: Doubts = lambda run: (),
 ) -> Run:
     """Measures the cells that a run lacks. Raises InputError if the options `given` or the machine
-    are not the run's, or if it has several ranks; DeviceBusy if another run uses a device."""
+    differ from the run's, or if it has several ranks; DeviceBusy if another run uses a device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened

@@ -72,7 +72,7 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Returns a run's state after these records. Raises InputError if the first is not a plan."""
+    """Returns a run's state after these records. Raises InputError if the first holds no plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

@@ -46,8 +46,8 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in an order
-        that equivalent cells share, so that a resumed run has the same figures."""
+        """Returns the results of `measure`, or those of an equivalent cell. Transfers run in an
+        order that equivalent cells share, so that a resumed run has the same figures."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)

@@ -112,14 +112,14 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a cell's first repetition determines for its later repetitions."""
+    """Facts that a cell's first repetition determines for its later repetitions."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Repeated(NamedTuple):
-    """The results of a repetition, and what it determines for later ones (None without samples)."""
+    """The results of a repetition, and facts for later ones (`known`; None without samples)."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -274,7 +274,7 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _policy(self, group: Group) -> SamplingPolicy:
-        """Only the figure of a single copy allows several samples after one start signal."""
+        """Allows several samples after one start signal only for the figure of a single copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):

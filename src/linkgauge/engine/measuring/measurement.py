@@ -52,7 +52,7 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a repetition measured beside its samples, as fields of the cell's result. `problem`
+    """Results of a repetition besides its samples, as fields of the cell's result. `problem`
     describes wrong values, or is None."""
 
     problem: str | None = None
@@ -80,7 +80,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers and a repetition's steps. `backends` has one for each transfer."""
+    """A cell with its buffers. Methods are a repetition's steps. Each transfer has a backend."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what buffers of plain copies hold, after all bytes were found right."""
+        """Records in the pool what plain copies' buffers hold, once all bytes were found right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:

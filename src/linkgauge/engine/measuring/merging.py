@@ -104,7 +104,7 @@ def _estimated(
 ) -> Iterable[Sequence[Estimate | None]]:
     """Returns each cell's estimates of variation: for its figure, then for its parts, each pooled
     with the same part of other cells. Simulated runs do not vary. With a fixed number of samples,
-    returns None unless all cells were repeated: cells in doubt do not stand for the others."""
+    estimates are None unless all cells were repeated: cells in doubt do not stand for others."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
@@ -124,7 +124,7 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """Returns the cell's intervals, which cover both groups of samples, unless one is rare."""
+    """Returns a cell's intervals. They cover both groups of samples, unless one group is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))

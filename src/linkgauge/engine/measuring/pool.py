@@ -15,7 +15,7 @@ _Key = tuple[str, Memory, object, int, int]
 
 
 class Content(NamedTuple):
-    """What a buffer holds: the arguments of `Backend.fill`."""
+    """The content of a buffer, as arguments of `Backend.fill`."""
 
     size: int
     pattern: Pattern
@@ -71,7 +71,7 @@ class BufferPool:
         return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
-        """Remembers what a lent buffer holds after the repetition, until it is lent again."""
+        """Remembers the content of a lent buffer after the repetition, until it is lent again."""
         self._after[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:

@@ -35,10 +35,10 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has what
-    each copy moves in all batches. The window lasts from the latest start to the earliest end. Each
-    batch counts with the share of its time inside the window. Returns None if copies hardly
-    overlap, or if one of them stands still in the window."""
+    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has the
+    amount that each copy moves in all batches. The window lasts from the latest start to the
+    earliest end. Each batch counts with the share of its time inside the window. Returns None if
+    copies hardly overlap, or if one of them stands still in the window."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -63,7 +63,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether no batch of a copy lies in the window, and one that crosses it takes much longer."""
+    """Whether no batch of a copy lies in the window, and one that overlaps it lasts much longer."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -158,8 +158,8 @@ seconds of rest before them, so that the power cap acts alike in each repetition
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
-    `batches` samples follow one start signal. The rest is as the `policy` says."""
+    """The shape of a repetition's samples. Each sample has `loops` loops in about `seconds`, and up
+    to `batches` samples follow one start signal."""
 
     loops: int
     seconds: float = 0.0
@@ -185,7 +185,8 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
-    """Times only the first copy batch by batch. The times of other copies are divided evenly."""
+    """Takes several samples after one start signal. Only the first copy is timed batch by batch;
+    the times of other copies are divided evenly."""
     if batches == 1:
         return [run_once(group, loops)]
     group.arm(loops, batches)
@@ -256,7 +257,7 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
 
 
 def is_level(times: Sequence[float], precision: float) -> bool:
-    """Whether the medians of the quarters differ by no more than the precision or the noise."""
+    """Whether the medians of four parts of the samples agree within the precision or the noise."""
     size = len(times) // QUARTERS
     quarters = [times[end - size : end] for end in range(len(times), QUARTERS - 1, -size)]
     middles = [median(own) for own in quarters]

@@ -94,8 +94,8 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work together with the other ranks in `parties`.
-    `shared` names the memories of devices that several ranks use. `anew` discards what earlier
-    repetitions determined. The answer is `PartTaken`."""
+    `shared` names the memories of devices that several ranks use. `anew` discards facts from
+    earlier repetitions. The answer is `PartTaken`."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -104,7 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """The answer to `TakePart`: results from the first party, network counts from each."""
+    """The answer to `TakePart`: results from the cell's first rank, network counts from all."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()

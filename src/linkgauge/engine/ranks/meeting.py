@@ -70,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Makes the parties measure their part. Returns the last answer of each rank, and the ranks
-        that had to stop because another one left. Raises RankLost if a rank is gone."""
+        """Makes the ranks of a cell measure their part. Returns the last answer of each rank, and
+        the ranks that had to stop because another one left. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)

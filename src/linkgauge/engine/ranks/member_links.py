@@ -86,8 +86,8 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Returns the ranks' answers to a command. Raises RankLost if a rank ends or is silent,
-        else, after all have answered, the error of the first rank that refused."""
+        """Sends a command, and returns the ranks' answers. Raises RankLost if a rank ends or is
+        silent. If ranks refuse, raises the error of the first such rank once all have answered."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -131,7 +131,7 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Gives all other ranks a sign of life, except those that do not read their messages."""
+        """Gives a sign of life to all other ranks that read their messages."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -197,7 +197,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares the silent ranks lost; if all show signs of life, all that are late."""
+        """Declares ranks lost: the silent ranks or, if all give signs of life, all late ranks."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

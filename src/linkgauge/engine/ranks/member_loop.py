@@ -73,7 +73,6 @@ class Agent:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Waits for a command, and drives communication on which other ranks may depend."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -197,7 +196,8 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures a part. Only the first party returns results, unless a cell did not pass."""
+        """Measures this rank's part. A cell's first rank returns results; others do if a cell
+        failed."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number

@@ -23,7 +23,7 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens for communicators. A group's first rank creates the group's token once per run."""
+    """Tokens that found NCCL communicators. A group's first rank creates its token once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns the copies with a memory that this rank's engines cannot access, and those that NCCL
-    cannot carry out. `shared` names the memories of devices that several ranks use."""
+    """Returns the copies with a memory out of reach of this rank's engines, and the copies that
+    NCCL cannot carry out. `shared` names the memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)

@@ -104,7 +104,7 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Returns each rank's sampling policy (None if it times nothing) and most loops."""
+        """Returns by rank: the sampling policy (None if it times nothing) and the most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:

@@ -16,7 +16,7 @@ figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """A rank's timing. `opened` is the time of its start signal, by the clock of all ranks."""
+    """A rank's timing. `opened` is the time of its start signal, by rank 0's clock."""
 
     opened: float
     timing: Timing

@@ -1,4 +1,4 @@
-"""Measures a run of several ranks. Each has a worker, and a cell's ranks measure it together.
+"""Measures a run of several ranks. Each rank has a worker, and a cell's ranks measure it together.
 
 Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
 the run, as in MPI, unless network interfaces are measured."""
@@ -146,8 +146,8 @@ class ClusterWorker:
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Makes one rank for each device hold it until the run ends. Raises DeviceBusy if another
-        run measures the device; with `wait`, reports that run once and waits until it ends."""
+        """Makes one rank hold each device until the run ends. Raises DeviceBusy if another run
+        measures a device; with `wait`, reports that run once and waits until it ends."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -208,7 +208,7 @@ class ClusterWorker:
         return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns ranks of memories and engines; all for broadcasts and simulated machines."""
+        """Returns the ranks that use a memory or an engine; all for broadcasts and simulations."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}

@@ -67,7 +67,7 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks to search a device's fastest settings. The answer says whether there were any."""
+    """Asks to search a device's fastest settings. The answer is false if its backend has none."""
 
     device: str
     peer: str | None
@@ -133,9 +133,9 @@ def concurrent_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. `measure` measures all cells but those that the
-    plan skips or `check` refuses, whose results say so. If `check` refuses a cell that must run at
-    the same time as the others, all are refused."""
+    """Returns the results of all cells, in order. `measure` measures the cells that neither the
+    plan skips nor `check` refuses; the others' results have the reason. If `check` refuses a cell
+    that must run at the same time as the others, all are refused."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
@@ -180,7 +180,7 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """The interface with which a session measures. `LocalWorker` and `Supervisor` document it."""
+    """A session's interface for measuring. `LocalWorker` and `Supervisor` document the methods."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...

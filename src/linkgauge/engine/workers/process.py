@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file that receives what workers print until the run's folder is known. Without a
-    folder, its content goes to stderr in the end."""
+    """A nameless file for the output of workers until the run's folder is known. Without a folder,
+    its content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -37,7 +37,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes out what workers printed since the last call. The workers must have ended."""
+        """Writes out the workers' output since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -57,8 +57,7 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process with the host's backend and at most one accelerator backend. It loads its modules
-    before it receives work."""
+    """A process with the host's backend and at most one other. It loads its modules at once."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -128,7 +127,7 @@ class BriefWorker(WorkerProcess):
 
 @contextmanager
 def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
-    """Starts a worker that loads while the rest of this process loads."""
+    """Starts a worker process, which loads its modules while this process loads its own."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
 

@@ -30,7 +30,7 @@ from linkgauge.model.settings import Profiler, Surroundings
 from .process import WorkerProcess
 
 # NVIDIA's profilers: Nsight Systems (`nsys`) and Nsight Compute (`ncu`), their command lines and
-# their files. Each worker process has a profiler of its own, so that what befalls one costs one
+# their files. Each worker process has a profiler of its own, so that a failure of one costs one
 # report.
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
@@ -57,7 +57,7 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the words that make a command run under a profiler, if put before it. `report` is the
+    """Returns the words to put before a command so that it runs under a profiler. `report` is the
     path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
@@ -192,7 +192,7 @@ class ProfiledProcess(WorkerProcess):
         return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
-        """Kills the worker. The profiler still writes what it has recorded."""
+        """Kills the worker. The profiler still writes its recorded data."""
         self._kill_worker(self.process)
         self._end()
 

@@ -298,7 +298,7 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Returns the backend of the worker to use, which refuses two accelerator backends."""
+        """Returns the backend whose worker measures a cell; None for the host's worker."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}

@@ -28,7 +28,7 @@ def reaches_accelerators(machine: Machine) -> bool:
 
 
 def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeError]) -> Machine:
-    """Joins what the workers found. `failed` has the errors of backends whose workers failed."""
+    """Joins the workers' machines. `failed` has the errors of backends whose workers failed."""
     unanswered = (name for name, error in failed.items() if error.kind == "timeout")
     return msgspec.structs.replace(
         machines[0],

@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, and the reason for each unreadable one."""
+        """Returns the facts that a survey leaves out, and the reason for each unreadable fact."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
@@ -121,7 +121,7 @@ class LocalWorker:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Discards what earlier repetitions of these cells determined."""
+        """Discards facts from earlier repetitions of these cells."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -163,7 +163,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """None if each cell has to be measured: on a real machine, and in a run of ranks."""
+        """Returns the results that equivalent cells share; None if each cell is to be measured."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)

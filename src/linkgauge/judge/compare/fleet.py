@@ -40,10 +40,10 @@ Statistic = Literal["median", "slow_p99"]
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """The distance of a part (empty: all devices or the host) from the same part of other nodes.
-    `ratio` is the mean ratio to the usual figure, below 1 if it is worse. `times` is the ratio of
-    its distance beyond the median to the mean of others. `p` is adjusted for all comparisons. A
-    part is odd if chance does not explain its distance, and if this is at least 2 %."""
+    """How far a node's part (empty: all devices or the host) is from other nodes. `ratio` is the
+    mean ratio to the usual figure, below 1 if it is worse. `times` is the part's distance beyond
+    the median distance, divided by the others' mean. `p` is adjusted for all comparisons. A part is
+    odd if chance does not explain its distance, and if this is at least 2 %."""
 
     kind: Kind
     statistic: Statistic
@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The benchmark of a kind of cells in which nodes differ most, by each node's worst cell."""
+    """The benchmark of a kind of cells in which nodes differ most. `usual` is the nodes' median."""
 
     kind: Kind
     benchmark: str
@@ -112,7 +112,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 class _Cells(NamedTuple):
-    """The figures of a cell by node; NaN if a node has none."""
+    """One cell's figures on all nodes; NaN if a node has none."""
 
     kind: Kind
     parts: tuple[str, ...]
@@ -130,7 +130,7 @@ class _Cells(NamedTuple):
 
 
 class FleetReader:
-    """Takes the figures of runs one after another, so that no run is kept in memory."""
+    """Collects the figures of runs that are added one after another, without keeping the runs."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -278,15 +278,15 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Returns the median of the sizes without the `out` largest, the mean excess of those above
-        it, and their number."""
+        """Leaves out the `out` largest sizes. Returns the median of the rest, how far the sizes
+        above it exceed it on average, and their number."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]
         return middle, (self._sums[end] - self._sums[out]) / count - middle + QUIET, count
 
     def chance(self, at: int) -> float:
-        """Returns the probability that chance makes any distance from number `at` on so large."""
+        """Returns the probability that chance alone makes a distance as large as number `at`."""
         middle, mean, count = self.others(at + 1)
         times = max(1e-9, (self.sizes[at] - middle) / mean)
         return min(1.0, count * beyond(times, 2, 2 * count))

@@ -69,7 +69,6 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """Returns the baseline's figure, which every judged cell has."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -196,7 +195,7 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:
-    """Returns the baseline's cells that completed runs of the same tables and devices have."""
+    """Returns the baseline's cells that complete current runs should have, by table and devices."""
     if not all(run.ended for run in current):
         return set()
     every = [cell for run in current for cell in run.cells]
@@ -235,9 +234,9 @@ def _judged(
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """A proven loss counts if it may be at least `aim.least`. On paths whose single figures are
-    sometimes far off in healthy runs, most runs must show the loss. A larger loss than between any
-    two healthy runs is to be measured again."""
+    """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
+    `aim.least` or more. On paths where single healthy runs are sometimes far off, most runs must
+    show it. A larger loss than between any two healthy runs is to be measured again."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
@@ -254,7 +253,7 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
 
 
 def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
-    """Whether the loss may, with 5 % probability, be as large as `aim.exclude`."""
+    """Whether the true loss may be `aim.exclude` or more with a probability above 5 %."""
     reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")

@@ -119,7 +119,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """Returns a side's ratio to the first side; None for that side or without a figure."""
+        """Returns a side's ratio to the first side. None for the first side or without figures."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio

@@ -1,5 +1,5 @@
-"""Finds changes over a machine's runs (model/stats/change_points.py) by Benjamini and Hochberg's
-test: if nothing changed, at most 1 % of tables report a change."""
+"""Finds changes over a machine's runs (model/stats/change_points.py). Benjamini and Hochberg's test
+limits false reports: if nothing changed, at most 1 % of histories show a change."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class Trend(History, frozen=True, kw_only=True):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Cells share a change if they changed in the same direction at about the same run."""
+    """Finds changes of at least `least` (a fraction) in a history. Cells share a change if they
+    changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = list[tuple[int, TrendChange]]()
     for one in history.series:

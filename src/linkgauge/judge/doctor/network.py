@@ -1,4 +1,4 @@
-"""Checks network counters that rose, what limited TCP, and the state of interfaces."""
+"""Checks network counters that rose, and the waits of TCP connections."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SOME, _MANY = 5e-3, 0.01
 _LEAST = 3
 """Events below which a share of packets says nothing."""
 _NEVER = 0.0
-"""One such event is a fault."""
+"""The share for kinds of which a single event is a fault."""
 
 
 class _Words(NamedTuple):
-    """How to report a kind of event: the `share` of packets from which it is reported (None: only
-    if a figure is low, because healthy networks count such events, too), and texts."""
+    """How to report one kind of counter. `share` is the share of packets from which it is reported.
+    If None, only low figures are a reason, because healthy networks count such events, too."""
 
     share: float | None
     found: str
@@ -133,8 +133,8 @@ def _rates(events: int, packets: int, own: list[Counted]) -> str:
 
 _MOSTLY = 0.5
 _OFTEN = 0.1
-"""Of the time. Between near hosts, filling a window that is too small takes as long as waiting for
-room in it."""
+"""The share of the time. Between near hosts, filling a window that is too small takes as long as
+waiting for room in it."""
 _SMALL_WINDOW = 1 << 16
 """The bytes that a receive window has without scaling, and with which Linux begins."""
 _FAR = 1e-3
@@ -142,7 +142,8 @@ _FAR = 1e-3
 
 
 class _Waits(NamedTuple):
-    """Averages over TCP connections: time shares, window in bytes, round trip in seconds."""
+    """Averages over TCP connections: shares of time spent waiting for the receive window and the
+    send buffer, the window in bytes, and the shortest round trip in seconds."""
 
     window: float
     buffer: float
@@ -189,7 +190,6 @@ _LIMITS = (
 
 
 def check_tcp(evidence: Evidence) -> Iterator[Finding]:
-    """Reports what TCP connections waited for (TCP_INFO)."""
     found = grouped(
         (part, (case, _Waits.of(one.rose)))
         for case in cases_of(evidence)

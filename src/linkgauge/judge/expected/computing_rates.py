@@ -26,7 +26,7 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns theoretical operations/s at the highest clock under load, or at the maximum clock."""
+    """Returns theoretical operations/s at the highest clock under load, or else at the maximum."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -46,8 +46,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """Returns the rate of a workload if its limiting part, such as memory, were busy all the time.
-    The rate is unknown if no part is busy for at least half of the time."""
+    """Returns the figure of a workload if its limiting part, such as memory, were busy all the
+    time. The figure is unknown if no part is busy for at least half of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

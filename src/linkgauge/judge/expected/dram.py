@@ -1,4 +1,4 @@
-"""Computes host memory rates from DIMMs or, if unknown, from this run's best on similar nodes."""
+"""Computes host memory rates from DIMMs or else from this run's best rate on similar nodes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in their own node's memory, in payload bytes/s, by node and
-    operation. Each has those of all paths in memory like the node's."""
+    """The highest rates of host threads in their own node's memory, in payload bytes/s. `rates` has
+    them by node and operation, and then by path of this node or a similar one."""
 
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the best of all other paths, so that no figure is compared with itself."""
+        """Returns the best rate of all other paths, so that no figure is compared with itself."""
         own = (transfer.source, transfer.destination)
         known = self.rates.get((transfer.engine.owner.index or 0, _operation(transfer)), {})
         return max((rate for path, rate in known.items() if path != own), default=None)
@@ -47,7 +47,7 @@ _EQUIVALENT = 0.1
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the highest rates of host memory, without sizes that fit in caches."""
+    """Returns the highest measured rates of host memory. Leaves out sizes that fit in caches."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -101,7 +101,7 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Returns the path of host threads. Raises Unknown if no rate is known."""
+        """Returns the path of a transfer by host threads. Raises Unknown if no rate is known."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):

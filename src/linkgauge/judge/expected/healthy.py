@@ -48,9 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures of a healthy machine in GB/s: `reached` by size, or `asked` for by an operator. With
-    several `hosts`, `machine` and `adapters` (`8 x 400G`) describe one host, and `ranks` counts the
-    devices of all hosts. `why` explains a figure that is far from the expected one."""
+    """Published figures of a healthy machine in GB/s: `reached` by size, or `asked` for by an
+    operator. With several `hosts`, `machine` and `adapters` (`8 x 400G`) describe one host, and
+    `ranks` counts the devices of all hosts. `why` explains a figure far from the expected one."""
 
     machine: str
     hosts: int = 1
@@ -70,7 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Returns each figure's share of the expected rate after startup, at most 1."""
+        """Returns the reached shares of the expected rate, at most 1, without startup time."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)

@@ -33,7 +33,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the cell's figure with all links at best, or None if not above `expected`."""
+        """Returns the figure with all links at best, or None if it is not above `expected`."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:
@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Makes inactive links active. They lead where active links lead, if this is one place."""
+    """Makes inactive links active. An unknown other end is that of the active links."""
     active = [link for link in accelerator.links if link.active]
     remotes, rates = {link.remote for link in active}, {link.rate for link in active}
 

@@ -22,7 +22,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Replaces link speeds that a figure exceeds by the speeds to which links train under load."""
+    """Corrects the read speed of each link that carried more bytes than this speed allows."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -38,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns, by name, each slow PCIe link with the most bytes/s that a copy moved over it, and
-    whether it is the narrowest link on the path of that copy."""
+    """Returns PCIe links that were read below their maximum speed, by name. Each has the most
+    bytes/s that a copy moved over it, and whether it is the narrowest link on this copy's path."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
