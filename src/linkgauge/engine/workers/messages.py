@@ -198,7 +198,7 @@ class Workers(Protocol):
 
 # A worker's current state: reported as each phase of a cell begins, and as samples end.
 
-SIGN_SECONDS = 0.1
+SIGN_INTERVAL = 0.1
 """The least interval between signs of life while samples are taken, because each sign wakes the
 controller."""
 
@@ -233,7 +233,7 @@ class Signs:
             elif again:
                 longest = max(longest, now - at.since)
             self._at = Heartbeat(phase, at.begun, now, warm_up, longest)
-        if not again or now - self._sent >= SIGN_SECONDS:
+        if not again or now - self._sent >= SIGN_INTERVAL:
             self._sent = now
             self._send(self._at)
 
