@@ -162,7 +162,7 @@ def leave_out(hook: Hook, why: str) -> None:
 
 
 def refuse(hook: Hook, why: str) -> None:
-    """Notes that a part of a plug-in is not used although it did not fail."""
+    """Records that a part of a plug-in is not used, for a reason other than a failure."""
     line = f"{hook} is left out: {why}"
     _LEFT_OUT.setdefault(line, {})[line] = None
 
@@ -229,8 +229,8 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Remembers a signal's exception, which a plug-in may catch or raise itself. If code that
-        nobody asked for goes on after a signal, the next one ends the process."""
+        """Keeps a signal's exception, because a plug-in may catch it. If code without `prints` goes
+        on after a signal, the next signal ends the process."""
         now = time.monotonic()
         if self._first is None:
             self._first = now
@@ -263,7 +263,7 @@ class _Chatter:
 
 @contextmanager
 def watched(hook: Hook) -> Iterator[None]:
-    """Shows the hook's name if its code, in another process, still runs after some seconds."""
+    """Shows a plug-in's name if its code, which another process runs, exceeds SLOW_SECONDS."""
     watch = _Guard(hook)
     if not hook.is_ours:
         _SLOW.begin(watch, hook)

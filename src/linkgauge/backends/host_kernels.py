@@ -1,6 +1,5 @@
-"""How the code (kernel) is chosen with which host threads move bytes: the user's kernel, the
-fastest that was measured for these CPUs and caches, or a default. Later runs test a stored choice
-again."""
+"""Chooses the kernel (the code) with which host threads move bytes: the user's kernel, the fastest
+that was measured for these CPUs and caches, or a default. Later runs test a stored choice again."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ CourseOf = Callable[[Regime], Arena]
 
 class Kernels:
     """Chooses kernels. `forced` is the user's kernel, for operations that have it. `file` stores
-    kernels that searches found (None: not used). `course_of` returns memory (None: no search)."""
+    the kernels found (None: no file). `course_of` returns memory for a search (None: no search)."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """A buffer on a NUMA node (None: any), first touched by `cpus`. Raises as `allocate` does."""
+    """A buffer on a NUMA node (None: any), first touched by `cpus`."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from .host_chase import HOPS
 SECONDS = 1.2
 """The most seconds that the search takes."""
 SAME = 0.05
-"""The relative change by less than which a buffer of twice the size does as well."""
+"""Two speeds are alike if they differ by less than this ratio."""
 TURNS = 7
 """The number of passes over a buffer that are timed. The fastest counts, because other programs
 make passes slower, but never faster."""
@@ -51,8 +51,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Returns the smallest of `least`, 2 · `least` … up to `most` bytes at which twice the size is
-    as fast. If time or memory is short, returns the largest size measured."""
+    """Doubles a size from `least` to at most `most` bytes until the speed stays the same. Returns
+    the size before or, if time or memory is short, the largest measured."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds

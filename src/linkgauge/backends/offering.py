@@ -88,8 +88,8 @@ class ProductBuffers(Protocol):
         """Overwrites the product A · B, so that an old result cannot pass the check."""
 
     def mismatch(self) -> str | None:
-        """Returns a message if the product is wrong. Random sums of `BLOCK` columns are compared
-        with A times the same sums of B's columns, in double precision (Freivalds, 1977)."""
+        """Returns a message if the product is wrong. Adds `BLOCK` columns of A · B and of B, with
+        random signs, and compares A · B's sums with A times B's sums (Freivalds, 1977)."""
 
 
 class Offering:
@@ -157,14 +157,13 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Returns a pointer chase by one thread. Copies after the first load the memory."""
+        """Returns a pointer chase by one thread (the first copy) under load (the other copies)."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel, and groups of the kernel, of the copies after the first, and of
-        both."""
+        """Returns a kernel and three groups: the kernel, the copies after the first, and both."""
         raise NotImplementedError
 
     def multiplying(

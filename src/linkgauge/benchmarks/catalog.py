@@ -174,9 +174,9 @@ def _most_wanted() -> Iterator[str]:
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns benchmarks in the order of measuring: first those that the user `asked` for, then
-    those that the profile names first or, if it names none, those that people want most. `of_host`
-    says whether each measures the host alone."""
+    """Returns the benchmarks in the order of measuring: first those that the user `asked` for, then
+    the profile's first ones. If the profile has none, the most popular benchmarks are next, but
+    those that measure the host alone (true in `of_host`) are last."""
     if len(of_host) < 2:
         return tuple(of_host)
     patterns = _FIRST.get(profile) or _most_wanted()

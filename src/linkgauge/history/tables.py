@@ -1,7 +1,7 @@
-"""The tables of the history. If they change, `VERSION` changes, and store.py must convert earlier
-ones; a new field of a figure is only a nullable column. Rows that several runs share are stored
-once, and found by their digest. A figure's key begins with the cell, so that a cell's figures are
-read quickly. Reading a damaged value raises ValidationError."""
+"""The tables of the history. If they change, `VERSION` changes, and store.py must convert older
+tables. Only a nullable column in `figures` needs no new version. Rows that several runs share are
+stored once, and found by their digest. The key of `figures` begins with the cell, so that the rows
+of a cell are read quickly. Reading a damaged value raises ValidationError."""
 
 from __future__ import annotations
 

@@ -228,8 +228,8 @@ def sense(root: Root, memory: str, address: str) -> Telemetry:
 
 
 def _slot_link(root: Root, address: str) -> PciLink:
-    """Returns the PCIe link of the slot. Cards contain bridges: it is the link of the topmost AMD
-    bridge above the GPU, or the GPU's own link if there is none."""
+    """Returns the PCIe link of a GPU's slot: the link of the topmost AMD bridge above the GPU
+    (cards contain bridges) or, without a bridge, the GPU's own link."""
     line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
     slot = [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
     speed, width, max_speed, max_width = (

@@ -58,7 +58,7 @@ class Drivers:
         return total
 
     def rings(self, interface: str) -> tuple[int, int, int, int] | None:
-        """Returns the receive and transmit rings' sizes, then their largest sizes; or None."""
+        """Returns the sizes of both rings, then their largest sizes; None if unknown."""
         if self._root == ROOT:
             rx_most, _, _, tx_most, rx, _, _, tx = self._ask(interface, _RINGS, "8I") or (0,) * 8
             return (rx, tx, rx_most, tx_most) if rx_most else None
@@ -95,7 +95,7 @@ class Drivers:
         return tuple(name for name, (_, said) in _OFFLOADS.items() if f"{said}: off\n" in text)
 
     def able(self, interface: str) -> float | None:
-        """Returns the highest rate in bytes/s that both ends of the link support, or None."""
+        """Returns the highest rate in bytes/s that both ends support; None if there is none."""
         if self._root == ROOT:
             ours, theirs = self._modes(interface)
         else:
@@ -107,7 +107,7 @@ class Drivers:
         return max(map(int, both)) * _MEGABIT if both else None
 
     def _modes(self, interface: str) -> tuple[list[str], list[str]]:
-        """Returns the rates in Mb/s that this end supports, and those of the other end."""
+        """Returns the rates in Mb/s that this end and the other end of the link support."""
         first = self._call(interface, struct.pack("I", _LINK), _LINK_BYTES - 4)
         words = -struct.unpack_from("=b", first, 18)[0] if first else 0
         if words <= 0:

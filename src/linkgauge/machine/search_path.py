@@ -36,7 +36,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields a plug-in's modules that would shadow another package. `about` has its metadata."""
+    """Yields a plug-in's modules that shadow other packages. `about` is the plug-in's metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):

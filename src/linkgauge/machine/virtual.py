@@ -1,4 +1,4 @@
-"""Reads the facts of a host with which a virtual machine's definition is compared."""
+"""Reads the facts of a host that are compared with a virtual machine's definition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns the facts of a simulated machine, which has no files, from its inventory."""
+    """Returns facts about virtualization from the inventory of a simulated machine."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a hypervisor that systemd-detect-virt looks for."""
+    """Yields the facts that systemd-detect-virt checks to detect a hypervisor."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
@@ -124,7 +124,7 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the firmware's UUID (a guest's is in its definition), or None if unreadable."""
+    """Returns the UUID that the firmware reports, or None if it is unreadable."""
     text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns a control group's CPUs or nodes, also if the group above sets them; else None."""
+    """Returns a control group's CPUs or nodes, which it may inherit; None if unknown."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

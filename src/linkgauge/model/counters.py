@@ -80,7 +80,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the known counters. An event that is missing in one is None in the sum."""
+    """Returns the sum of the known counters. An event that one of them lacks is None in the sum."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 
@@ -108,7 +108,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    cpu_distances: Mean seconds for a cache line from a VM's first CPU to each of several others."""
+    cpu_distances: Mean seconds a cache line takes from a VM's first CPU to each of some others."""
 
     seconds: float
     others: float = 0.0

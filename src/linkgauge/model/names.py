@@ -18,7 +18,7 @@ class UnknownName(InputError):
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns `, did you mean 'x'?` if a known name is similar, else `otherwise` or all names."""
+    """Returns `, did you mean 'x'?` for a similar known name, else `otherwise` or, if None, all."""
     import difflib
 
     written = {_plain(one): one for one in known}

@@ -1,9 +1,9 @@
 """How copies and kernels run at the same time and are timed by events. A gate (start signal) holds
 streams back until all work is enqueued; then each stream warms up. The first stream records its
-start when all are warm (if `aligned` is false, when it is warm itself, as in nvbandwidth's
-doMemcpyCore). The others wait for this event, then record their own start. The first stream waits
-for all ends and records the group's. Streams wait only for events enqueued earlier, so that those
-that share a hardware queue cannot deadlock."""
+start when all streams are warm (if `aligned` is false, when the first one is, as in nvbandwidth's
+doMemcpyCore). The other streams wait for this event, then record their own start. The first stream
+waits for all ends and records the group's end. Streams wait only for events enqueued earlier, so
+that streams with the same hardware queue cannot deadlock."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup(Gated):
-    """Transfers that start together. Only one group may be armed, as groups share streams."""
+    """Transfers that start together. Groups share streams, so only one may be armed at a time."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class CudaGroup(Gated):
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Returns times by events. Raises BackendError if a device fails or a gate stays shut."""
+        """Returns times from events. Raises BackendError if a device fails or a gate stays shut."""
         self._opened = bool(self._armed)  # the gate may have opened by itself
         loops, batches = self.pass_gate()
         self._first.device.call("cuEventSynchronize", self._total)

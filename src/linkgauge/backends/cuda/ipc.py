@@ -65,8 +65,8 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens another process's buffer. `machine` and `domain` are this process's own. If the memory
-    is out of reach, raises NoPeerAccess on one machine, OutOfReach between machines."""
+    """Opens another process's buffer. `machine` and `domain` are those of this process. Raises
+    NoPeerAccess or OutOfReach if the device cannot access the memory."""
     handle, own = msgspec.msgpack.decode(exported, type=Handle), None
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:

@@ -65,7 +65,7 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Prepares a product. Raises Unsupported without cuBLAS or the device's support."""
+        """Prepares a product. Raises Unsupported if the device is too old or cuBLAS is missing."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"

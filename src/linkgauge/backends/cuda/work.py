@@ -20,7 +20,7 @@ from .launches import LOOPS, Marks, Span, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 
 PIECE = 128 << 20
-"""The approximate bytes of one part of an interfering copy. They take milliseconds."""
+"""The approximate bytes of one part of an interfering copy. A part takes milliseconds."""
 MARGIN = 1.1
 """Interfering copies should run this many times as long as the measured copy."""
 
@@ -38,11 +38,11 @@ class Recorder(NamedTuple):
 
 class StreamWork(msgspec.Struct, eq=False):
     """The work of a transfer on a device. In `kind`, `driver` means that calls may wait for the
-    device, `graph` that a loop does not fit into a queue. `entries` are the queue entries of each
-    loop on all `streams`, and those needed once. `warm_up` loops run before the start event.
-    `checksum` returns the xor of all words read, or None if the work also writes. `close` frees all
-    resources but kernels, which belong to the device. `recorder` does the same work and records its
-    progress. `settle` is only for a copy that disturbs the measured copy (see `interference`)."""
+    device, `graph` that a loop does not fit into a queue. `entries` has two numbers of queue
+    entries: for each loop, and once. `warm_up` loops run before the start event. `checksum` returns
+    the xor of all words read, or None if the work also writes. `close` frees all resources but
+    kernels, which belong to the device. `recorder` does the same work and records its progress.
+    `settle` is only for a copy that disturbs the measured copy (see `interference`)."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -136,7 +136,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
         enqueued += count
 
     def settle(loops: int, seconds: float, measured: float) -> float | None:
-        """Returns this copy's seconds for all loops, or None if the measured one lasted longer."""
+        """Returns this copy's seconds for all loops; None to repeat a sample that was too short."""
         nonlocal enqueued, share
         whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
         if seconds < measured and share < 1:
@@ -197,7 +197,7 @@ def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) 
 
 
 def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """Returns a copy by a kernel, which records progress if `tracked` and one launch does all."""
+    """Returns a copy by a kernel. A tracked copy records its progress if one launch does all."""
     how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))

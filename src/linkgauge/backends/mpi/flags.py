@@ -57,6 +57,6 @@ class FlagSide(IteratedGroup):
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Returns the round trips' times. Raises TookTooLong without an answer."""
+        """Returns round trips' times if the rank `begins`. Raises TookTooLong without an answer."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

@@ -24,7 +24,7 @@ class Window(NamedTuple):
     repetition: int
 
     def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
-        """Whether the window has room for these sizes, and is for repetitions of this number."""
+        """Whether the window is large enough and has the same `repetition`."""
         return repetition == self.repetition and all(
             self.sizes[rank] >= sizes[rank] for rank in sizes
         )
@@ -36,8 +36,8 @@ class Window(NamedTuple):
 
 
 class WindowPart(ByThreads):
-    """A buffer in a memory window of several ranks. `target` is the rank whose memory has the
-    buffer, and `offset` the buffer's place there. `base` is the part's address, None elsewhere."""
+    """A buffer in a memory window of several ranks, `offset` bytes into the part of rank `target`.
+    `base` is the part's address; None on other ranks."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank

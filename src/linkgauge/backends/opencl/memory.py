@@ -1,4 +1,4 @@
-"""How OpenCL's buffers are allocated, in device memory or in host memory for copies."""
+"""How OpenCL's buffers are allocated in device memory and in host memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Allocates a buffer. Raises AllocationError or, for a wrong node or page, Unsupported."""
+    """Allocates a buffer. Raises AllocationError, or Unsupported if its memory is not supported."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"
@@ -50,7 +50,7 @@ class OpenCLBuffer(ByThreads):
     `pinned`: host memory that the driver pins and keeps mapped, for copy commands. `shared`: shared
     virtual memory, at the same address for host and kernels. `in place`: host memory for kernels,
     mapped only while the host uses it. OpenCL does not report whether memory is locked. A buffer's
-    node is known only if the machine has one node; its CPUs touch the buffer first."""
+    node is known only if the machine has one node. The node's CPUs touch the buffer first."""
 
     def __init__(
         self,

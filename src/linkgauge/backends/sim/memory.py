@@ -1,6 +1,6 @@
 """How memory of a simulated machine is stored. Only the first bytes of a buffer, its window, are
 real. For the other bytes, the last pattern and flipped bits are recorded, so that copies and
-comparisons are exact. Bytes move, numbers are computed, and time is simulated."""
+comparisons are exact."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Returns a checksum that is equal for equal contents: words, and a hash of the rest."""
+        """Returns a checksum. Equal contents have equal checksums."""
         total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
         while words > 1:  # one half upon the other
             words //= 2

@@ -17,9 +17,9 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
-    what its links add, as means of parallel paths. Traffic between devices passes the root
-    complexes of the nodes `through`."""
+    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation)
+    combine the values of its links. Traffic between devices passes the root complexes of the nodes
+    `through`."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -28,8 +28,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """The routes of a machine. Traffic passes nodes and switches, and in fabrics also devices that
-    forward. Between devices, it turns at their PCIe switch, or (ACS) at the root complex."""
+    """The routes of a machine. They cross nodes, switches and, in fabrics, devices that forward.
+    Between devices, they turn at a PCIe switch or, with ACS, at the root complex."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")

@@ -1,4 +1,4 @@
-"""How patterns are made in device memory. A mask clears the sign bits of torch's right shift."""
+"""How patterns are made in device memory. A mask clears the sign bits that torch shifts in."""
 
 from __future__ import annotations
 

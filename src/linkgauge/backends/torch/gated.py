@@ -1,8 +1,8 @@
 """How work on several streams of CUDA or ROCm runs at once, timed by events. The gate (start
 signal) is a kernel that runs for some time (`_sleep`, from torch's tests). If it ends before all
-work is enqueued, the sample is repeated with a longer one. When all streams are warm, the first one
-records its start, for which the others wait. When all others have ended, the first one records the
-group's end."""
+work is enqueued, the sample is repeated with a longer gate. When all streams are warm, the first
+stream records the start, and the other streams wait for this event. When they have ended, the first
+stream records the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """Work of the first of `units`. `enqueue` puts loops on the current streams of all units."""
+    """Work on `units`, the engine's owner first. `enqueue` puts loops on their current streams."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]
@@ -45,7 +45,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Returns a copy by both `units`, since torch makes it wait for both devices' streams."""
+    """Returns a copy on `units`, because torch makes a copy wait for both devices' streams."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -173,7 +173,7 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Returns times by events. Raises BackendError for a failed device or slow enqueuing."""
+        """Returns times from events. Raises BackendError if a device fails or enqueuing is slow."""
         loops, batches = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):

@@ -11,7 +11,7 @@ from typing import Self
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 AGAIN_SECONDS = 0.3
-"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
+"""Signals within this time count as one, because a terminal and a launcher may both send one."""
 Handler = Callable[[int, FrameType | None], object]
 
 

@@ -127,7 +127,7 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Sets TCP to send short messages at once, and to notice a lost connection without traffic."""
+    """Makes TCP send short messages at once, and detect a lost connection while idle."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -315,7 +315,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
     throttled: All reasons that held its clocks down during the readings.
-    pcie_replays: PCIe replays from the first to the last reading; null for one, or if unknown."""
+    pcie_replays: PCIe replays from the first to the last reading; null if unknown or read once."""
 
     memory: shareable.MemoryName
     count: int

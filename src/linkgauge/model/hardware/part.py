@@ -13,7 +13,7 @@ Kind = Literal[
 """The kinds of parts. A `function` is a PCI function, and a `node` is the memory of a NUMA node. A
 `group` has the devices of one node or one rail of a cluster. A `link` belongs to a fabric, or joins
 two nodes or two network interfaces. A `PCIe link` is a device's own link; a `PCIe link above` is
-that of a bridge."""
+the link above a bridge."""
 
 
 class Part:
@@ -59,7 +59,7 @@ class Part:
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """Returns the device with this memory, or the PCI function if `name` is its address."""
+        """Returns the device `name`, or the PCI function if `name` equals `address`."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -82,7 +82,7 @@ class Part:
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """Returns the PCIe link above a device or, if `lower` is an address, above a bridge."""
+        """Returns the PCIe link above a device or, if `lower` equals `address`, above a bridge."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 

@@ -100,9 +100,9 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements: NCCL's count, and a rank's elements to send and receive. In place, rank
-    r sends from element `send_step` × r of the receive buffer, and receives at `receive_step` ×
-    r."""
+    """Numbers of elements: `count` in NCCL's call, `send` and `receive` for one rank. In place,
+    rank r sends from element `send_step` × r of the receive buffer, and receives into it from
+    element `receive_step` × r on."""
 
     count: int
     send: int
@@ -120,7 +120,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     root: The rank that sends to all or receives from all; null without such a rank.
     in_place: Whether each rank sends from its receive buffer.
     split: The rule that divides ranks into concurrent groups, such as `MOD 2`; null for one group.
-    aggregated: The number of calls that form one iteration, in one group of calls.
+    aggregated: The number of calls in one iteration, which the library gets as a group.
     blocking: Whether the host waits for each iteration.
     graphed: Whether the iterations are launched as a graph.
     registered: How buffers are registered with the library; null if not registered."""
@@ -153,7 +153,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns the elements in `size` bytes. A rank's share is a multiple of 16 bytes."""
+        """Returns the counts for `size` bytes. A rank's share is a multiple of 16 bytes."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -262,8 +262,8 @@ def content_fields(
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """The origin of received data: element i is element `base + i % chunk` of rank `first + i //
-    chunk`, or the reduction of that element over all ranks."""
+    """Where received element i comes from: from element `base + i % chunk` of rank `first + i //
+    chunk`. In a reduction, it comes from this element of all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62

@@ -64,9 +64,9 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of a correct product in the signed sum of `BLOCK` neighbours. Each
-    of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
-    *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
+    """Returns the largest error of a correct product, in the sum of `BLOCK` neighbouring elements.
+    Each of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴
+    (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
@@ -194,7 +194,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all transfers after the first run as load during the whole measurement."""
+        """Whether transfers after the first are load during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
@@ -215,7 +215,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def counted_arrays(self) -> int:
-        """How often figures count the cell's size: once, or once per array as in STREAM."""
+        """How often a bandwidth counts the cell's size: once, or for each array as in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 

@@ -1,5 +1,5 @@
-"""How collectives run by NCCL. As in nccl-tests, one thread of each process makes all calls, within
-an NCCL group and in native code. The host's clock runs until all streams have finished."""
+"""How NCCL carries out collectives. As in nccl-tests, one thread of each process makes all calls in
+one NCCL group, in native code. The host's clock runs until all streams have finished."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's part of a copy: it sends or receives. A warm-up fills NCCL's buffers,
-    so that as many bytes enter as leave them while the copy is timed."""
+    """Returns this process's part of a copy, to send or to receive. A warm-up fills NCCL's buffers,
+    so that timed loops put in as many bytes as they take out."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
