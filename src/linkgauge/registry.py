@@ -42,13 +42,13 @@ class Room(NamedTuple):
     backends: Functions like `create(engines, host)` of the core's backends, by name.
     ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
     operations: Functions for operations that the core's backend lacks, by `BACKEND.OPERATION`.
-    checks: Functions of the doctor that make findings from `Evidence`.
+    checks: Functions of the doctor that return findings from `Evidence`.
     sections, formats: `Section` records of a report, and `Format` records of documents.
     tools: Functions that act as another tool, by name. They take the tool's arguments and the place
         to measure (`linkgauge.cli.tool`), and return an exit code.
-    kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that turn a value of `--machine` into the name and YAML of a simulated
-        machine, or into None if they do not know the value, by their source."""
+    kept: By file name, the `Document` of each kind of file that is stored besides runs.
+    machines: By source, functions that turn a value of `--machine` into the name and YAML of a
+        simulated machine, or into None if the source does not know the value."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -122,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` makes a plug-in's addition usable,
-    with calls guarded by the hook, and raises Unfit if its type is wrong. A plug-in's section or
-    format is left out if its name is taken."""
+    """Loads and returns all additions of a listed kind. `fitted` checks a plug-in's addition
+    (raises Unfit if its type is wrong) and guards its calls by the hook. Leaves out a plug-in's
+    section or format if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -180,7 +180,7 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns plug-ins by package name, without those that fail or whose room's name is taken."""
+    """Returns plug-ins sorted by package. Leaves out those that fail or have a taken name."""
     ours = {room.name for room in our_rooms()}
     return tuple(plugin for _, plugin, _ in accepted("room", _loaded_plugins(), ours))
 
@@ -250,8 +250,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's addition if
-    the core (`taken`) or an earlier origin already has its name."""
+    """Yields the name, value and origin of each addition. Leaves out a plug-in's addition if its
+    name is in `taken` (the core's names) or an earlier addition has the same name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

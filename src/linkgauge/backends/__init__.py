@@ -54,8 +54,8 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the error guard (hook) of the plug-in that offers one of these backends, or, without
-    one, that of linkgauge."""
+    """Returns the error guard (hook) of the first plug-in that offers one of these backends, or
+    linkgauge's own hook if no plug-in offers one."""
     return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 

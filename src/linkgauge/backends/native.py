@@ -59,8 +59,8 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Allocates memory that `cpus` first touch, on `node` or spread over `nodes`. If `alone` (the
-    machine has one node), the node is not checked. Raises AllocationError if memory is short,
+    """Allocates memory on `node` or spread over `nodes`. Threads on `cpus` touch its pages first.
+    `alone` means that the machine has only one node. Raises AllocationError if memory is short,
     Unsupported for a wrong node or kind of page."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:

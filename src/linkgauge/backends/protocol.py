@@ -103,12 +103,12 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer of `size` bytes with its buffers. A `null` end has no buffer; two arrays to read
-    share one. `interference` must only outlast the first copy of the group. An `endless` copy runs
-    until the others have ended or, if it is alone, until wait(); its seconds are those that all
-    loops would take. `tracked` asks for progress even if one launch does all loops. `warm_ups`
-    (only in `cuda`) are loops before the clock starts; if None, copies also wait for the warm-ups
-    of others."""
+    """A transfer of `size` bytes with its buffers. A `null` end has no buffer. Two arrays to read
+    share a buffer. `interference` means that the copy must only outlast the first copy of the
+    group. An `endless` copy runs until the others have ended or, if it is alone, until wait(); its
+    time is scaled to all loops. `tracked` asks for progress even if one launch does all loops.
+    `warm_ups` (`cuda`) is the number of loops before the clock starts. If None, the backend chooses
+    it, and the copies start their clocks together."""
 
     transfer: Transfer
     source: Buffer | None
@@ -123,9 +123,9 @@ class Copy(msgspec.Struct, frozen=True):
 
 class Timing(msgspec.Struct, frozen=True):
     """Times of a group in seconds. `seconds` has each copy's time for all loops. `span` lasts from
-    the first start to the last end. `checksums` has the xor of the 64-bit words that the last loop
-    of a copy without destination read, else None. `progress` has each copy's start and the ends of
-    its batches or parts, since the gate opened. `counters` has all threads' CPU events."""
+    the first start to the last end. `checksums` has, for a copy without destination, the xor of the
+    64-bit words that its last loop read; for any other copy None. `progress` has each copy's start
+    and the ends of its batches, since the start signal. `counters` has all threads' CPU events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -145,13 +145,13 @@ MOST_BATCHES = 64
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """How a group is sampled. A sample has at least `seconds` and `loops` loops. At most `batches`
-    samples are behind one gate, and at most `most` in a round (more than 32 improve only
-    percentiles). If `sustained`, all copies run for several loops of the slowest. A loop has
-    `steps` latencies, such as accesses. If `rehearsed`, an uncounted sample precedes short ones, as
-    the first is slower. If `steady`, the samples of a repetition hardly differ, and buffers outlive
-    repetitions; so samples are few, only a cell's first repetition warms up, and sources are filled
-    once. Samples count once `level` of them show the same speed, since a power cap acts late."""
+    """How a group is sampled. A sample has at least `seconds` and `loops` loops. One start
+    signal is for at most `batches` samples; a repetition has at most `most`. If `sustained`, all
+    copies run for several loops of the slowest. A loop has `steps` steps with a latency, such as
+    accesses. If `rehearsed`, an uncounted sample precedes short samples, because the first is
+    slower. If `steady`, the samples of a repetition hardly differ: a few suffice, and only a cell's
+    first repetition warms up and fills sources. If `level` is not 0, sampling goes on until the
+    last `level` samples show the same speed, because a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -190,7 +190,7 @@ class CheckedGroup(Protocol):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """The number of wrong elements. `first` is the first one's index in the buffer of `rank`."""
+    """Wrong elements: their count, and the index of the first in the buffer of `rank`."""
 
     count: int = 0
     rank: int = 0
@@ -202,7 +202,7 @@ class CollectingGroup(Protocol):
     """A group that carries out a collective. Its methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns each rank's seconds. The last rank to arrive has the shortest time."""
+        """Carries out iterations. Returns the seconds of each iteration, in a tuple per rank."""
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks each rank's result."""
@@ -263,7 +263,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for the paths of `device`, and for those to `peer` unless it is None."""
+        """Finds settings for the paths of `device` and, unless `peer` is None, paths to `peer`."""
 
 
 @runtime_checkable
@@ -281,8 +281,8 @@ class SimulatedClock(Clocked, Protocol):
         repetition: int = 0,
         taken: int = 0,
     ) -> None:
-        """Starts a phase of cells that are measured together. Their numbers in the plan (from 0),
-        the `repetition` and the samples `taken` decide which scheduled faults raise errors."""
+        """Starts a phase of cells that are measured together. The keys of `cells` are numbers in
+        the plan. `taken` counts earlier samples. Noise and faults depend on all arguments."""
 
 
 @runtime_checkable
@@ -310,7 +310,7 @@ class Backend(Protocol):
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some
-        concern the group that was prepared last. `refusal` must have returned None."""
+        remarks concern the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Returns a key. Engines with equal keys can use the same buffer in `memory`."""
@@ -332,19 +332,19 @@ class Backend(Protocol):
         Unsupported if the backend cannot carry out the operation with these copies. Among the
         operations are:
 
-        - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one event);
+        - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one search);
         - `chase`: a thread follows pointers through the source; other copies must be endless;
-        - `enqueue`: the host enqueues all loops, and the seconds are the host's;
+        - `enqueue`: the host enqueues all loops; only the host's time counts;
         - `ping-pong`: a cache line bounces between two CPUs; a loop is a round trip;
         - `copy-ping-pong`: copies there and back; the host waits for each; a loop is a round trip;
         - `flag-ping-pong`: the destination's side polls for a stored value and stores one back;
         - `timed-copy`: a copy, timed by the device;
-        - `launch` and others of HAND_OVERS: from the host's call until the host knows the end;
-          copies after the first load the link, also in `copy-ping-pong` and `flag-ping-pong`;
-        - `overlap`: a kernel (the first copy) and copies of its device; the seconds are of each
-          part alone, the span is of all at once;
+        - those in HAND_OVERS: timed from the host's call until the host knows the end; all copies
+          but the first only load the link, also in `copy-ping-pong` and `flag-ping-pong`;
+        - `overlap`: a kernel (the first copy) and copies of its device; `seconds` has the time of
+          each part alone, `span` the time of all parts together;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
-          the receive buffer); the seconds are the host's, until everything is done;
+          the receive buffer), timed by the host until everything is done;
         - `touch`: the destination's pages are returned to the kernel and touched again."""
 
     def close(self) -> None:

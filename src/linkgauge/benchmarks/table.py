@@ -1,4 +1,4 @@
-"""How benchmarks are written as data: with transfers as text, in which letters are memories."""
+"""Benchmarks as data. Transfers are text, in which letters stand for memories."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark that is a matrix. `cell` is the text of each cell, with the layout's letters for
-    memories. `parts` names further matrices, for single transfers of cells. `size` is in bytes.
+    """A benchmark that is a matrix. `cell` is each cell's text: transfers with the layout's letters
+    for memories. `parts` names further matrices, each of one transfer. `size` is in bytes.
     `diagonal` adds pairs of a device with itself. `across_ranks` allows several processes."""
 
     name: str
@@ -175,7 +175,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_of_many(self) -> bool:
-        """Whether cells grow faster in number than devices, or a cell uses all devices."""
+        """Whether doubling the devices more than doubles the cells, or a cell uses all devices."""
         return self.between_devices or self.uses_all_pairs
 
     def over(
@@ -276,7 +276,7 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are, for example, sizes or numbers of threads. `size` is in bytes.
-    `reason` is shown if there are no cells. `left_out` says at the title's end what is missing."""
+    `reason` is shown if there are no cells. `left_out` returns text to append to the title."""
 
     name: str
     title: str

@@ -29,9 +29,9 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. It comes from the first benchmark of `sources`
-    that the run has: of the cells whose place (`row, column`) matches the pattern, it is the last
-    (most threads, largest size) or the worst. `for_each_cpu` divides it by the number of CPUs."""
+    """A figure by which configurations are compared. `sources` has benchmarks, each with a pattern
+    of cells' places (`row, column`). The first benchmark that the run has provides the
+    figure, by its last or worst matching cell. `for_each_cpu` divides it by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

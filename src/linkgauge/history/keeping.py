@@ -85,7 +85,7 @@ def medians_before(
 
 
 def runs_before(run: ComparableRun, last: int) -> tuple[EarlierRun, ...]:
-    """Returns earlier runs without figures; none if the history is off. Raises LinkgaugeError."""
+    """Returns earlier runs but not their figures; none without history. Raises LinkgaugeError."""
     with _reading() as store:
         if store is None:
             return ()

@@ -150,7 +150,7 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """Returns the file, or the folder for SQLite's journal, if it is not writable; else None."""
+    """Returns the file or its folder if it is not writable; None if both are writable."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 
@@ -249,7 +249,7 @@ def columns_of(connection: Connection, table: Table) -> set[str]:
 
 
 def add_columns(connection: Connection, table: Table) -> None:
-    """Adds the columns that an earlier version's table in the database lacks."""
+    """Adds the columns that the database's table lacks, if an earlier version created it."""
     there, dialect = columns_of(connection, table), connection.dialect
     form = "ADD COLUMN IF NOT EXISTS" if dialect.name == "postgresql" else "ADD COLUMN"
     for column in table.columns:

@@ -1,4 +1,4 @@
-"""Adds runs to the history, accepts the level of a run's figures, and removes runs."""
+"""Adds runs to the history, removes runs, and accepts a run as the start of comparisons."""
 
 from __future__ import annotations
 

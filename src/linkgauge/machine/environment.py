@@ -110,7 +110,7 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns the IOMMU's mode, and why it is unknown if None. The mode is `translating` if any
+    """Returns the IOMMU's mode, or None and why the mode is unknown. It is `translating` if any
     group of devices is translated. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups

@@ -85,9 +85,9 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the host's nodes with memory, except GPUs'. A node has its CPUs in `allowed`, and at
+    """Returns the nodes with memory, but not GPUs' nodes. A node has only CPUs in `allowed`, and at
     most `memory_available` available bytes. Without NUMA in the kernel, node 0 has everything. A
-    single node gets all CPUs and memory, unless other nodes are a GPU's or have only CPUs."""
+    single node gets all CPUs and memory, unless other nodes belong to GPUs or have only CPUs."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})

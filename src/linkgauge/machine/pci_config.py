@@ -41,8 +41,8 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 class Config(PciFunction, frozen=True, kw_only=True):
     """A PCI function as its configuration space shows it. `why` says why fields are None, and
-    `why_extended` why `acs` or `aer` is None. If `why_extended` is None, a function with `acs` None
-    or `aer` False lacks that capability. A `silent` function reads as 0xFF in all bytes."""
+    `why_extended` why `acs` or `aer` is None. If `why_extended` is None, `acs` None and `aer` False
+    mean that the capability is absent. A `silent` function reads as 0xFF in all bytes."""
 
     address: str = ""
     aer: bool | None = None
@@ -80,7 +80,7 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Returns the position of the Device Serial Number (7.9.3), at most 8 bytes, or None."""
+    """Returns where the Device Serial Number (7.9.3) lies; None if the function has none."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 

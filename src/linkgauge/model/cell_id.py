@@ -117,7 +117,7 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns a cell's row and column if columns are settings, else the memories at its ends."""
+    """Returns a cell's row and column if its table is a sweep, else the memories at its ends."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 

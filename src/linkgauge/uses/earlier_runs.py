@@ -45,9 +45,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs in the history. Returns the run, with ranges that
-    these imply, and a line that says how it differs or why they could not be read. The line is None
-    without earlier runs, and for incomplete or profiled runs and runs of very many cells."""
+    """Compares a judged run with earlier runs in the history. Returns the run with ranges
+    that earlier runs imply, and a line on its differences or on a failure to read the history. The
+    line is None without earlier runs, and for incomplete, profiled or very large runs."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)

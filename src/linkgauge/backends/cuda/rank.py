@@ -1,5 +1,5 @@
-"""A rank that has its own GPU. Ranks on one machine access its memory by CUDA IPC, others in the
-same NVLink domain by fabric handles. Between all others, NCCL copies."""
+"""A rank with a GPU. Ranks on one machine access each other's memory by CUDA IPC, and ranks in one
+NVLink domain by fabric handles. Between any other ranks, NCCL copies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """The GPU of a rank, by the rank's number on its machine. If GPUs are few, ranks share them."""
+    """A rank with one GPU, chosen by the rank's number on its machine. Ranks may share a GPU."""
 
     backend: CudaBackend
 

@@ -45,14 +45,14 @@ device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The settings of a copy by CUDA; the defaults are those of nvbandwidth's kernel. Threads of a
+    """The settings of a copy by CUDA. The defaults are those of nvbandwidth's kernel. Threads of a
     `plain` kernel access 16 bytes at a time. A `bulk` kernel uses the bulk copy unit and four
-    chunks of 32 KiB of shared memory (compute capability 9.0 and later). `blocks` is None for one
-    on each multiprocessor. `threads` of a block are a multiple of 64. `unroll` counts a thread's
-    accesses in flight or, in a bulk kernel, chunks being loaded. Plain kernels only: `spread` puts
-    a thread's accesses a grid's width apart instead of a block's; `in_place` does all loops of a
-    step before the next one, so that caches may serve repeats; `streaming` data leave the caches
-    early. A copy engine's transfer is split over `streams`."""
+    chunks of 32 KiB of shared memory (compute capability 9.0 and later). None for `blocks` means
+    one block on each multiprocessor. `threads` (of a block) is a multiple of 64. `unroll` counts
+    the accesses that a thread has in flight, or the chunks that a bulk kernel loads at once. Only
+    in plain kernels: `spread` puts a thread's accesses a grid's width apart instead of a block's
+    width; `in_place` does all loops of a step before the next step; `streaming` data leave the
+    caches early. A copy engine's transfer is split over `streams`."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None

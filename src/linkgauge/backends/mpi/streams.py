@@ -30,7 +30,7 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """A stream that sends or receives in steps. `timed` are indices of copies that end with it."""
+    """A stream of messages in steps. The copies with indices `timed` end when the stream ends."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -88,8 +88,8 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns this rank's messages for a copy, or None. A one-sided copy has a single message,
-    which reports its end. The target waits for this message, so that MPI can work there."""
+    """Returns this rank's messages for a copy; None if the rank is neither source nor destination.
+    A message reports the end of a one-sided copy. Waiting for it lets MPI work on the target."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -114,7 +114,7 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """Returns a stream for each rank that broadcasts. Each has its own communicator, since all
+    """Returns a stream for each rank that broadcasts. A stream has its own communicator, since all
     ranks must make the calls of a communicator in the same order."""
     rank = part.rank
     streams = []

@@ -71,7 +71,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """Returns a copy, split by `pieces` if given. STREAM's operations write the pattern `makes`."""
+    """Returns the lane of a copy. `pieces` splits it. STREAM's operations write pattern `makes`."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -201,7 +201,7 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the earliest start by each transfer's clock, about when the gate opened."""
+        """Returns for each transfer the earliest start of all transfers that use its clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))

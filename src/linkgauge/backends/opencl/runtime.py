@@ -32,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Turns errors of pyopencl into linkgauge's. `allocating` is a size in bytes, if any."""
+    """Turns pyopencl's errors into linkgauge's. `allocating`: the bytes that a call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -72,7 +72,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """A device. Context, queue and kernels are made when used, as listing must wake no device."""
+    """An OpenCL device. Its queue and kernels are made at first use: listing must not wake it."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle

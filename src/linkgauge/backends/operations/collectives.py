@@ -31,7 +31,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """Where the data to send begins in its buffer, in bytes; 0 if out of place."""
+        """The offset in bytes of the data to send in the buffer; 0 unless in place."""
         return self._after(self.counts.send_step)
 
     @property

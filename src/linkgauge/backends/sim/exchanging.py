@@ -147,8 +147,8 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """A collective. `seconds` has each rank's time for an iteration, `sigmas` its noise. All ranks
-    of a group wait for a rank that `stall` delays. `flip` flips bits of received data."""
+    """A simulated collective operation. `seconds` has the time of an iteration for each rank, and
+    `sigmas` the noise of this time. `stall` delays ranks. `flip` flips bits of received data."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class SimCollective(CollectiveGroup):
         return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns each rank's seconds. A late rank waits less, so its time is shorter."""
+        """Returns the seconds of each iteration, in a tuple per rank. A late rank waits less."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             for rank, (late, last) in enumerate(self._delays(number)):

@@ -41,10 +41,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A transfer's needs. `flow` has its use of each shared resource per byte of payload, and its
+    """A transfer's needs. `flow` has the use of each shared resource per byte of payload, and the
     highest rate in bytes/s. Bytes move after `startup` seconds. Kernels of the device `queue` run
-    one after another. Faults of the parts `touched` affect it. `jitter` is the relative standard
-    deviation that links add. `opposed` is use that counts beside opposite transfers."""
+    one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
+    standard deviation that links add. `opposed` is use that counts if opposite transfers run."""
 
     flow: Flow
     startup: float
@@ -56,10 +56,10 @@ class Demand(msgspec.Struct, frozen=True):
 
 class Resources:
     """The shared resources. `capacity` has their limits in bytes/s, `names` the names by which
-    faults select them. `demand` returns the needs of a transfer by some host threads. Resources
-    are: each memory; each limit of a device's engines; a link's two directions, their sum, its
-    reads and its writes while both occur; a node's traffic between devices. With `turns`, threads
-    and devices have separate resources on a node's links, as they share the time."""
+    faults select them. `demand` returns the needs of a transfer for a number of host threads. A
+    resource is: a memory; a limit of a device's engines; one direction of a link, both directions,
+    or its reads or writes while both occur; the traffic between devices in a node. With `turns`,
+    threads and devices have separate resources on a node's links."""
 
     def __init__(self, hardware: Hardware) -> None:
         self.hardware, self._host = hardware, hardware.description.host
@@ -161,7 +161,7 @@ class Resources:
         return tuple(always), tuple(opposed)
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands, with the limits that apply only while opposite transfers run."""
+        """Returns the demands, with added limits where transfers run in opposite directions."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -173,12 +173,12 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of memories, engine's owner, links on the route, and their ends."""
+        """Returns the names of the memories, the engine's owner, and the links with their ends."""
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
         """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
-        Operations on arrays use memory once for each array, and share a thread's rate."""
+        In operations on arrays, each array uses memory and takes part of a thread's rate."""
         if does.name == "copy-ping-pong":
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
@@ -193,7 +193,7 @@ class Resources:
         return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """Returns the demand in operations/s. Raises Unsupported if the rate is not described."""
+        """Returns the demand of a matrix product. Raises Unsupported if no rate is described."""
         name = product.name
         rates = self.hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -262,7 +262,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds use of links: payload and overhead in one direction, requests in the other."""
+        """Adds the route's use of links: payload and overhead one way, requests the other way."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -329,8 +329,8 @@ def names_of(link: SimLink) -> frozenset[str]:
 
 
 class Way(NamedTuple):
-    """How a transfer moves. Its `form` is equal for transfers that differ only in names. `names`
-    are the parts and resources, by first use. Kernels of the device `queue` run one by one."""
+    """How a transfer moves. Transfers that differ only in names have equal forms. `names` has parts
+    and resources in the order of first use. Kernels of the device `queue` run one by one."""
 
     form: bytes
     names: tuple[Hashable, ...]
@@ -338,7 +338,7 @@ class Way(NamedTuple):
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
-    """Returns how a transfer moves; its `form` has numbers for names. `capacity` is in bytes/s."""
+    """Returns how a transfer moves. `form` has numbers for names. `capacity` is in bytes/s."""
     number = Numbers()
     form = (
         transfer.engine.kind,
@@ -367,16 +367,16 @@ def _digest(form: Hashable) -> bytes:
 
 
 class Likeness(NamedTuple):
-    """What equivalent cells share. `key` is equal if cells differ only in names. `order` has the
-    indices of a cell's transfers, so that the i-th ones of two equivalent cells correspond."""
+    """Identifies equivalent cells. Cells that differ only in names have equal keys. `order` has the
+    indices of a cell's transfers. In this order, transfers of equivalent cells correspond."""
 
     key: Hashable
     order: tuple[int, ...]
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Returns the key of a cell. Transfers that share parts are put next to each other, unless a
-    device runs several kernels, whose order matters."""
+    """Returns the likeness of a cell. Its order puts transfers that share parts next to each other,
+    unless a device runs several kernels: the order of kernels matters."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
     order = list(range(len(ways)))

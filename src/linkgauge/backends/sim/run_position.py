@@ -17,9 +17,9 @@ _TURN = 2 * math.pi
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The noise of figures. `samples`, `repetitions` and `runs` are relative standard deviations:
-    of samples, of a cell's repetitions, and of a cell between runs. The fraction `far` of
-    repetitions is slower, by an exponential random number of mean `by`; each sample is slower by
-    this number times a uniform one from 0 to 2."""
+    of samples, of a cell's repetitions, and of a cell between runs. A disturbance slows the
+    fraction `far` of repetitions. Its strength is an exponential random number of mean `by`; it
+    slows each sample by 0 to 2 times its strength."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)
@@ -33,8 +33,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunPosition:
-    """The position of a run. Random numbers depend only on seed, `draw`, cell, repetition and
-    sample: a cell's figures are the same in every process, whatever cells came before."""
+    """A run's simulated time, and its random numbers. They depend only on seed, `draw`, cell,
+    repetition and sample, so a cell's figures do not depend on processes or earlier cells."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -44,8 +44,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
-        """Starts a phase of a cell. `taken` counts its earlier samples. A warm-up has the noise of
-        the first repetition, so that a resumed run chooses the same number of loops."""
+        """Starts a phase of a cell that has `taken` samples already. A warm-up has the noise of the
+        first repetition, so that a resumed run chooses the same number of loops."""
         self.sample = taken if phase == "measure" else 0
         repetition = 0 if phase == "warm up" else repetition
         if self._at == (cell, repetition):

@@ -53,7 +53,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs. The backend `cuda` returns those about NVIDIA's."""
+        """Returns facts about AMD's GPUs only: the backend `cuda` knows NVIDIA's GPUs."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -106,7 +106,7 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._units[transfer.engine.owner].facts.gated and not pageable
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key; engines with equal keys share buffers, as devices of one type do."""
+        """Returns a key. Engines of devices of one type have equal keys and share buffers."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

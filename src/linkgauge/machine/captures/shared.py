@@ -1,4 +1,4 @@
-"""Removes texts from documents, unless their types declare them shareable (`model.shareable`)."""
+"""Removes texts from documents, except fields whose type is shareable (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """Replaces texts of documents by pseudonyms; equal names get equal pseudonyms. `own` are words
-    to keep besides those of hardware, `options` are kept in command lines only, and `named` maps
+    """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Words of hardware
+    and the words in `own` stay; the words in `options` stay in command lines only. `named` maps
     names in lower case to pseudonyms that they already have."""
 
     def __init__(

@@ -96,7 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the topmost switch on a card (AMD's have one), else `address`."""
+        """Returns the address of the topmost switch on a card; `address` without such a switch."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -112,7 +112,7 @@ class PciTree:
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns the class of the path between two functions; None if equal or unknown."""
+        """Returns the class of the path between two functions; None if unknown or the same one."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

@@ -25,7 +25,7 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link with its facts. Links of equal `grade` should be equally fast; `nominal`: bytes/s."""
+    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
@@ -52,7 +52,7 @@ def _rate(link: PciLink) -> float | None:
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
     """The parts that a transfer uses. Transfers of equal `kinds` should be equally fast. `directed`
-    pairs each link with the direction of use: whether from the link's end `a` to `b`."""
+    has each link, and whether bytes move from the link's end `a` to its end `b`."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -279,7 +279,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the cell's transfers. The source's node makes copies staged in host memory."""
+        """Returns the cell's transfers. If staged in host memory, the source's node makes them."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

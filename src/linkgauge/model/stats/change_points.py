@@ -72,7 +72,7 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest significant p among `of` tests, or 0 (Benjamini and Hochberg, 1995)."""
+    """Returns the largest significant p, or 0, of `of` tests (Benjamini and Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )
