@@ -82,7 +82,7 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def link(self, size: int, seed: int, cpu: int) -> None:
-        """Links a cycle of pointers unless there is one. Raises BackendError for missed lines."""
+        """Links lines into a cycle of pointers. Raises BackendError if the cycle misses lines."""
         if self.cycle == size:
             return
         with native_errors("link pointers"):
@@ -145,7 +145,7 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A ping-pong: two CPUs bounce a cache line. A sample takes about 1000 clock readings."""
+    """A ping-pong: two CPUs bounce a cache line."""
 
     policy = SamplingPolicy(seconds=2e-5, loops=1, batches=32, steps=2)
 

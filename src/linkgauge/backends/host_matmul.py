@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """A matrix product by BLAS threads, which may run on any CPU. All groups of threads work in one
-    call. The time of a group is what its own threads would need alone, so that rates add up."""
+    """A matrix product by BLAS threads, which may run on any CPU. One call uses all groups of
+    threads. A group's time is scaled to its own threads alone, so that the groups' rates add up."""
 
     on_host = True
     policy = SamplingPolicy()

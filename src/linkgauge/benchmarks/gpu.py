@@ -1,4 +1,4 @@
-"""Benchmarks of GPUs: matrix products, copies and memory of one GPU, and many copies at once."""
+"""Benchmarks of one GPU's matrix products, copies and memory, and of many copies at once."""
 
 from __future__ import annotations
 

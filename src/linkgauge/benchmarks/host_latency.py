@@ -50,7 +50,7 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """Returns the sizes in bytes to measure in a node's memory, given its largest cache."""
+    """Returns the buffer sizes in bytes to measure. `caches` is the largest cache's size."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -98,7 +98,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a buffer size in bytes beyond the caches: measured by a first look, or computed."""
+    """Returns a buffer size beyond the caches in bytes: `fabric.buffer` if known, else computed."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))
@@ -158,9 +158,8 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the CPUs to measure: all CPUs; if these are too many or the profile is quick, one CPU
-    of each core; if these are too many, evenly spaced ones. CPUs that share no memory with the
-    first node are left out. A first look takes two CPUs, of different cores if possible."""
+    """Returns the CPUs to measure: all, one of each core, or evenly spaced ones. The profile and
+    the number of CPUs decide. CPUs that share no memory with the first node are left out."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

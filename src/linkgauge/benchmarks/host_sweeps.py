@@ -1,4 +1,4 @@
-"""Sweeps over the host: memory by threads, kind, page and policy, and arithmetic of CPUs."""
+"""Sweeps over host memory (by threads, kind, page and policy) and over arithmetic of CPUs."""
 
 from __future__ import annotations
 

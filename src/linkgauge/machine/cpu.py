@@ -149,7 +149,7 @@ _CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
 
 
 def cpu_code(cpuinfo: str) -> str | None:
-    """Returns a code such as `GenuineIntel 6 143` or, on Arm, `0x41 0xd40`; None for others."""
+    """Returns a code such as `GenuineIntel 6 143` or, on Arm, `0x41 0xd40`; None if unknown."""
     for fields in _CODES:
         found = [labelled(cpuinfo, field) for field in fields]
         if all(found):
@@ -217,7 +217,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of caches of these CPUs, innermost first. `shared_by` counts `cpus`."""
+    """Returns the kinds of caches of `cpus`, innermost first. `shared_by` counts only `cpus`."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

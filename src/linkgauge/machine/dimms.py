@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module, or an empty slot. Modules of a kit have the same `kit` (0: none). An `alone`
-    module shares no channel. `width` is in data bits, and `rate` in transfers/s."""
+    """A memory module or an empty slot. Modules with the same `kit` number form a kit (0: no kit).
+    If `alone`, a module shares no channel. `width` is in data bits, `rate` in transfers/s."""
 
     locator: str
     bank: str
@@ -73,7 +73,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of that many channels in bytes/s, and why it is unknown if None."""
+    """Returns the peak rate of `channels` channels in bytes/s, or None and why it is unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -115,9 +115,9 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Returns the number of channels with memory, by slots' names such as `P0 CHANNEL A` or
-    `DIMM_B1`, or None. With no more letters than sockets, letters name sockets (Dell). Then each
-    DIMM has its own channel if each socket's DIMMs are one kit; else the number is unknown."""
+    """Counts the channels with memory by the slots' names, such as `P0 CHANNEL A` or `DIMM_B1`.
+    Letters that name sockets (Dell) do not show channels. Each DIMM then counts as a channel if
+    every socket's DIMMs are one kit. Returns None if the number is unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)

@@ -67,7 +67,7 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """Returns the processor's name, or else the name of Arm's cores or of the board, if known."""
+    """Returns the name of the processor, else of Arm's cores, else of the board, else None."""
     cpuinfo = root.text("proc/cpuinfo") or ""
     keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
     named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)

@@ -60,7 +60,7 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""Decodes `\xNN`, the kernel's escape for backslashes and what is not printable ASCII."""
+    r"""Decodes `\xNN`, by which the kernel writes backslashes and non-printable characters."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
@@ -199,8 +199,8 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """Returns the lines since the last call, or None without any. The first call always returns
-        a log, with the reason if the kernel's log cannot be read."""
+        """Returns the lines since the last call, or None if there are none. The first call always
+        returns a log, with the reason if the kernel's log cannot be read."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None

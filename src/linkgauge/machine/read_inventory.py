@@ -141,8 +141,8 @@ def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads the inventory below `root`. On this machine, it lacks accelerators: libraries report
-    them, not files."""
+    """Reads the inventory below `root`. Only captured machines have a file of accelerators: on this
+    machine, the vendors' libraries report them."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

@@ -217,7 +217,7 @@ def least(*values: int | None) -> int | None:
 
 
 def labelled(text: str, label: str) -> str | None:
-    """Returns what follows `label:` on the first such line, without blanks; None without one."""
+    """Returns the text after `label:` on the first line that begins so; None if no line does."""
     match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
     return match[1].strip() if match else None
 

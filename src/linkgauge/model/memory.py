@@ -45,7 +45,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it stands for one CPU's caches, which cannot be allocated."""
+        """Whether this memory stands for one CPU's caches, which cannot be allocated."""
         return self.space == "cpu"
 
     @property
@@ -54,7 +54,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_nic(self) -> bool:
-        """Whether it is a network interface, which moves bytes and holds none."""
+        """Whether this is a network interface, which moves bytes and holds none."""
         return self.space == NIC
 
     @property

@@ -182,7 +182,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface; of several, one on the NUMA node, then the lowest number."""
+    """Returns the fastest interface. Among equals, prefers the NUMA node, then a low number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]

@@ -1,1 +1,1 @@
-"""The use cases of commands and of the Python API, as functions of values. None reads options."""
+"""Functions that the commands and the Python API share. They do not parse the command line."""

@@ -19,7 +19,7 @@ _KERNELS = files("linkgauge.kernels")
 
 class Compiler:
     """Compiles kernels. The cache has a file for each source, architecture, NVRTC version and set
-    of options, with the SHA-256 of the code before the code. A damaged file is replaced."""
+    of options. A file begins with the SHA-256 of its code. A damaged file is replaced."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"

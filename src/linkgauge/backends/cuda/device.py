@@ -93,7 +93,7 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Two pinned words for a gate (start signal), kept as allocating takes a millisecond."""
+        """Two pinned words for a gate (start signal), kept because allocation takes 1 ms."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate

@@ -134,7 +134,7 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """Returns the addresses to send and receive: MPI_IN_PLACE where required, 0 if unused."""
+        """Returns the send and receive addresses: MPI_IN_PLACE where required, 0 if unused."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -192,7 +192,7 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported, always on all ranks, if MPI cannot do a collective of this kind."""
+    """Raises Unsupported on all ranks if MPI cannot carry out the collective."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

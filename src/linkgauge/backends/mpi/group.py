@@ -20,7 +20,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """One rank's part of copies, or of broadcasts with a communicator in `comms` for each root."""
+    """One rank's part of copies or, if `comms` has a communicator for each root, of broadcasts."""
 
     policy = POLICY
 

@@ -1,4 +1,4 @@
-"""The backend `opencl`. Its engine `ce` is the runtime's copy command, `sm` a kernel of copy.cl."""
+"""The backend `opencl`. `ce` is the runtime's copy command, and `sm` is a kernel of copy.cl."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[rule
 
 
 def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[rules.Rule]:
-    """Yields why a kernel would access a copy of host memory instead of the memory."""
+    """Yields rules against kernels that would access only a copy of the host memory."""
     device, shares = owner.device.memory, owner.device.shares_host_memory
     own = "a kernel reaches only host memory that OpenCL allocated: host:N"
     yield memory.kind == "pageable", own

@@ -1,4 +1,4 @@
-"""How host threads search for primes, as in sysbench's cpu test, and first touch memory."""
+"""Searches for primes by host threads, as in sysbench's cpu test, and times first touches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """A search for primes by trial division. An event tests all numbers up to `limit`, and a loop
-    is an event for each transfer. Threads take events from one counter, to end together."""
+    """A search for primes by trial division. An event tests all numbers up to `limit`. A loop has
+    one event for each transfer. Threads share a counter of events, so that they end together."""
 
     policy = SamplingPolicy(seconds=0.25, loops=1)
 
@@ -103,7 +103,7 @@ class Touchable(Protocol):
 
 
 class TouchGroup(Gated):
-    """Times first touches of pages. Before each sample, Linux takes them back: content is lost."""
+    """Times first touches of pages. Each sample first frees the pages, so their content is lost."""
 
     policy = SamplingPolicy(loops=1)
 
@@ -116,7 +116,7 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Returns times. Raises BackendError if memory is not zero, Unsupported for wrong pages."""
+        """Raises BackendError if fresh memory is not zero, Unsupported if page sizes are wrong."""
         loops, batches = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

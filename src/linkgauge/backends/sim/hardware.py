@@ -41,8 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. `pci` is its address as in sysfs. It is None for a device that stands for a whole
-    node, or for the network interface of its `node` on a `rail`."""
+    """A device. `pci` is its address as in sysfs. `pci` is None if the device stands for a whole
+    node or for the network interface of its `node` on a `rail`."""
 
     name: str
     index: int
@@ -106,7 +106,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """The number of each node's and device's kind; empty if nodes and devices are uniform."""
+        """Maps each node and device to its group's number; empty if all of them are alike."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
@@ -140,7 +140,7 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Limits the machine to `cpus`, if there are any. Raises InputError for an unknown CPU."""
+    """Limits the machine to `cpus`; empty sets no limit. Raises InputError for an unknown CPU."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}

@@ -1,4 +1,4 @@
-"""What linkgauge would read about a simulated machine's host, if its CPUs had been idle."""
+"""Makes the facts that linkgauge would read about a simulated machine's host with idle CPUs."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the parts that a link serves: its ends or, above a switch, the devices below it."""
+    """Yields the link's ends that are devices, else devices that reach their node through it."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

@@ -1,6 +1,6 @@
-"""How a simulated machine's PCI functions are made: devices, and all bridges above them. A part
-with a `pcie` link is below a port of the switch, root complex or node at its other end; a device
-without one (NVLink-C2C) is below its nearest node. Bus numbers may be made up."""
+"""Makes a simulated machine's PCI functions: devices, and all bridges above them. A part with a
+`pcie` link is below a port of the switch, root complex or node at the link's other end. A device
+without such a link (NVLink-C2C) is below its nearest node. Bus numbers may be invented."""
 
 from __future__ import annotations
 

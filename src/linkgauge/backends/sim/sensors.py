@@ -256,8 +256,8 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """The effects of faults on the facts of a machine on which `cells` cells have been measured.
-    The last of these cells decides which faults are present."""
+    """The effects of faults on a machine's facts, after `cells` cells have been measured. The last
+    of these cells decides which faults are present."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -321,7 +321,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns speed and width of the slowest PCIe link that has `rate` of the full rate."""
+    """Returns speed and width of the slowest PCIe link that keeps the share `rate` of its rate."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)

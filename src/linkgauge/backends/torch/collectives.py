@@ -1,4 +1,4 @@
-"""How one rank takes part in a collective by torch.distributed, which is timed and checked."""
+"""Carries out, times and checks one rank's part of a collective by torch.distributed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Opens a rank: the device of its number, or `cpu`. Raises Unsupported for too few devices."""
+    """Opens a rank on its own device or on the CPU. Raises Unsupported if devices are too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -79,7 +79,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """Returns where the ranks of a group find each other: a file or a socket, by name."""
+        """Returns the address of a file or socket by which a group's ranks find each other."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))

@@ -1,4 +1,4 @@
-"""How torch's devices are listed, and its errors raised. `torch.create` imports torch."""
+"""Lists torch's devices and converts torch's errors. `torch.create` imports torch."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Returns a stream, or None if torch has none. Concurrent work uses different ones."""
+        """Returns the stream of this number, or None if torch has no streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -98,7 +98,7 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns an AMD GPU's fields `isa`, `built_for` and `runtime`; {} for other devices."""
+        """Returns `isa`, `built_for` and `runtime` of an AMD GPU; {} for other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)

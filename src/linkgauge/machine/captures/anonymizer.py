@@ -79,7 +79,7 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 class Anonymizer:
     """Replaces names by numbered pseudonyms such as `host-1`. `known` maps a kind of pseudonym
-    (`id`) to the words that always get one. `others` are the names of other hosts."""
+    (`id`) to the words that are replaced everywhere. `others` are the names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -126,7 +126,7 @@ class Anonymizer:
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:
-        """Replaces names and identifiers as `prose` does, but no e-mail addresses."""
+        """Replaces names and identifiers as `prose` does, but keeps e-mail addresses."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -142,7 +142,7 @@ class Anonymizer:
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """Replaces identifiers in each component of a path and, if `named`, also names."""
+        """Replaces identifiers in each component of a path. If `named`, replaces names as well."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 

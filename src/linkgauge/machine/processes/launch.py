@@ -36,8 +36,8 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's variables. The `job` variables identify the launch; if unset, the
-    id of the process that started the ranks does. `mpi` is mpi4py's name for its MPI."""
+    """The names of a launcher's environment variables. The `job` variables identify the launch,
+    or else the id of the process that started the ranks. `mpi` is mpi4py's name for the MPI."""
 
     rank: str
     size: str
@@ -171,7 +171,7 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in arguments: of several ranks, only rank 0 does."""
+    """Whether this process reports errors in arguments. Of several ranks, only rank 0 does so."""
     try:
         rank = launched().rank
     except InputError:

@@ -58,8 +58,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Samples in the result's unit, but bytes/s beside a latency and seconds for a hidden
-      share.
+    samples: Samples in the result's unit; in bytes/s for a load beside a latency; in seconds for a
+      part of a hidden share.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or if others share its path."""
 
@@ -91,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     node: The NUMA node that the buffer's pages lie on; null if unknown, or on a device.
     locked: Whether the buffer's pages are locked in memory; null if locking is not required.
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
-    nodes: Pages on each node, of a sample of at most 1024 pages; null if no policy placed them."""
+    nodes: Pages on each node, in a sample of at most 1024; null without a placement policy."""
 
     memory: shareable.MemoryName
     bytes: int
@@ -102,7 +102,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Only files have `warnings`, which become `notes` when they are read.
+    """The result of one cell. `warnings` exist only in files. Reading turns them into `notes`.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
@@ -121,7 +121,7 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single transfer.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
-    verdict: Whether the figure is as expected; `degraded` if it is, but links run below their best.
+    verdict: Whether the figure is as expected; `degraded` if so, but links run below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null if none.
@@ -180,7 +180,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The figure divided by `at_best`; None if it is not judged or the cell did not pass."""
+        """The figure divided by `at_best`; None if the cell is not judged or did not pass."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
@@ -244,14 +244,14 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: Size in bytes, of which each transfer moves a multiple; 1 or 0 without a common size.
+    size: The base size of a transfer in bytes; 1 or 0 if the cells have no common size.
     unit: The unit of all figures of its cells: `B/s`, `s` or another one.
     better: Whether higher or lower figures are better.
     parts: The names of additional matrices: one for each of the cells' concurrent transfers.
     sweep: Whether the columns are settings, not memories. A sum over columns then means nothing.
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
-    sampled: The random sample of pairs that has cells; null if all pairs have.
+    sampled: The random sample of pairs that has cells; null if all pairs have cells.
     plugins: Packages, with versions, that add the benchmark or backend; left out if built in."""
 
     benchmark: shareable.OwnName
@@ -274,7 +274,7 @@ class PlannedCell(Cell, frozen=True, gc=False):
     reason: Why it is skipped; null if it is measured.
     round: Cells of a table with the same number are measured at the same time; null if alone.
     number: The number of the cell in the plan.
-    at_once: Whether the cells of its round are only measured together, or not at all."""
+    at_once: Whether the whole round fails if one of its cells cannot be measured."""
 
     reason: shareable.Reason | None = None
     round: int | None = None
@@ -295,7 +295,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 
     status: The worst status of the cells: error, timeout, fail, pass; `skip` if all are skipped.
     cells: The cells.
-    texts: Texts that cells share, in files only: a cell that was read has its own text.
+    texts: Texts that several cells share, only in files: reading copies them to the cells.
     levels: The levels of a memory hierarchy, from the curves of latency over size.
     average: The mean bus bandwidth of its cells, in bytes/s; null if no cell is of a collective."""
 
@@ -336,7 +336,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     between_runs: The relative standard deviation between earlier runs, by kind of path, if known.
     tool: The other program that measured the run; left out if linkgauge measured it.
     waivers: The findings and low figures that the user accepts; left out if there are none.
-    ranges: `anew` if the ranges were computed again because the file's follow an older rule."""
+    ranges: `anew` if the file's ranges followed an older rule and were computed again."""
 
     schema: Literal["linkgauge.run/3"] = SCHEMA
     id: shareable.OwnName

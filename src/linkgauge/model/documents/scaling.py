@@ -40,7 +40,7 @@ class BusbwBound(msgspec.Struct, frozen=True):
     narrow: The pairs of devices with the lowest limit.
     over: The link or part that limits the pairs in `narrow`; null if their rates are unknown.
     least: The rate of rings in bytes/s, without reductions in the switch; null if unknown.
-    reduced: The rate with reductions in the switch, in bytes/s; null if none, or if no faster."""
+    reduced: The rate with reductions in the switch, in bytes/s; null unless faster than rings."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -94,7 +94,7 @@ class Knee(msgspec.Struct, frozen=True):
 
 
 class PairRate(msgspec.Struct, frozen=True):
-    """A pair of devices of a collective whose rate was measured alone.
+    """The rate of two devices of a collective, measured while no other pair was busy.
 
     pair: The pair, as `0 -> 1`.
     rate: The measured rate in bytes/s.

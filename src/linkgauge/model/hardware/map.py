@@ -1,5 +1,5 @@
-"""How data is routed through the graph of a machine and shares it: shortest routes, and max-min
-fair rates of flows by progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed.,
+"""Finds shortest routes through the graph of a machine, and the rates of flows that share them:
+max-min fair rates by progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed.,
 6.5.2). All rates rise together until a resource is full or a flow reaches its cap."""
 
 from __future__ import annotations
@@ -213,15 +213,15 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """A flow of data. `usage` pairs each resource with the capacity that a rate of 1 takes of it;
-    `cap` limits the flow's rate."""
+    """A flow of data. `usage` pairs each resource with the capacity that the flow takes per unit of
+    rate. `cap` limits the flow's rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the max-min fair rate of each flow; infinite for a flow without resources or cap."""
+    """Returns the max-min fair rate of each flow; infinite if nothing limits a flow."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}

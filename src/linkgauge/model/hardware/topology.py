@@ -1,4 +1,4 @@
-"""How a machine's wiring is prepared for a diagram. A switch with all its ports is one place."""
+"""Prepares a machine's wiring for a diagram. A switch and its ports become one place."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """A diagram of a machine. `joined` has the joint of each wire, by the wire's name. `inside` has
-    the place that stands for a port or a merged switch, by the port's or switch's name."""
+    """A diagram of a machine: places, and joints of parallel wires. `joined` maps a wire's name to
+    its joint. `inside` maps the name of a port or merged switch to the name of its place."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]

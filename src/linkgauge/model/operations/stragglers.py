@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """A rank that came last in `last` of `iterations`. The others waited `wait` s (median)."""
+    """A rank that came last `last` times in `iterations`. The others waited `wait` s (median)."""
 
     rank: int
     last: int
@@ -45,8 +45,8 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that comes last more often than by chance (p at most 1 %: binomial, times
-    the number of ranks) and makes the others wait for at least 1 % of the time; else None."""
+    """Returns the rank that comes last more often than by chance (p at most 1 %), if the others
+    wait for at least 1 % of the time; else None. p is binomial, times the number of ranks."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None

@@ -58,9 +58,9 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """A test of one cell. `log` is the logarithm of the second figure ÷ the first, `error` its
-    standard error. `doubt` is for cells that vary more than their runs show: the error, the degrees
-    of freedom, and the share of such cells."""
+    """A test of one cell. `log` is the logarithm of the second figure ÷ the first. `error` is its
+    standard error. Some cells vary more than their runs show: `doubt` has the error, the degrees of
+    freedom and the share of such cells, or is None."""
 
     log: float
     error: float
@@ -210,7 +210,7 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the loss that `runs` find, and how many more runs `aim.detect` needs."""
+    """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
 
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
@@ -226,7 +226,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss that is found with probability `POWER` among `cells` cells."""
+    """Returns the smallest loss that a test of `cells` cells finds with probability `POWER`."""
     found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error

@@ -42,7 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns a line, without t0 and r∞ if it is off by over `OFF`; None for too few sizes."""
+    """Returns a line; None for too few sizes. If it is off by over `OFF`, it lacks t0 and r∞."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None

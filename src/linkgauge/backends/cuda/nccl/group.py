@@ -1,4 +1,4 @@
-"""How a collective is repeated and timed by NCCL, and how its result is checked."""
+"""Repeats and times a collective of NCCL, and checks its result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THREADS, _BLOCKS = 512, 8
 
 
 class _Content(ctypes.Structure):
-    """The struct `Content` of content.cuh, which describes a collective's numbers."""
+    """Mirrors the struct `Content` of content.cuh, which describes the data of a collective."""
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("seed", "ranks", "share", "largest")),

@@ -1,4 +1,4 @@
-"""How NCCL is called, and its errors raised. NVIDIA's package nccl4py creates the communicators."""
+"""Calls NCCL and raises its errors. NVIDIA's package nccl4py creates the communicators."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer. Returns its handle, valid once an enclosing NCCL group has ended."""
+        """Registers a buffer. Returns its handle. An NCCL group fills it in only at the end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

@@ -1,4 +1,4 @@
-"""How NVIDIA GPUs are listed by NVML, as starting CUDA's driver would take 1 to 2 s."""
+"""Lists NVIDIA GPUs by NVML, because starting CUDA's driver would take 1 to 2 s."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the GPUs in CUDA's order. Returns None if only CUDA knows it: NVML does not answer, a
-    GPU has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
+    """Returns the GPUs in CUDA's order, or None if only CUDA knows the order: NVML does not answer,
+    a GPU has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -197,7 +197,7 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """Reads a GPU. Unreported values are null; if it does not answer, `up` is false."""
+        """Reads a GPU. Unreported values are None. `up` is false if the GPU does not answer."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
