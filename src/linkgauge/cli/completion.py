@@ -1,4 +1,4 @@
-"""Implements `--install-completion` and `--show-completion`, by which shells complete commands."""
+"""Implements `--install-completion` and `--show-completion`, which let shells complete commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def install() -> None:
 
 
 def show() -> None:
-    """Prints the completion script of the user's shell. Raises InputError for an unknown shell."""
     print(_script(_shell()))
 
 

@@ -107,8 +107,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with its verdict. If `is_small`, its page is small. If `is_written`, `folder` has just
-    been written from it."""
+    """A run with its verdict. If `is_small`, its page is small. If `is_written`, the files in
+    `folder` have just been written from it."""
 
     run: Run
     outcome: Outcome
@@ -145,7 +145,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields samples by transfer; an empty name stands for the headline figure."""
+    """Yields samples with the name of their transfer, which is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

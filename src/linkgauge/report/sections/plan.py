@@ -1,4 +1,4 @@
-"""Shows a run's plan: what the run would measure, and how much memory and time it would take."""
+"""Shows a run's plan: what it would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
 
 
 def time_of(dry: DryRun) -> str:
-    """Returns how long a run takes, as far as that is known before: usually, and at most."""
+    """Formats how long a run takes, as far as that is known: usually, and at most."""
     most = dry.most_seconds if dry.budget is None else dry.budget.most
     said = []
     if dry.usual is not None:

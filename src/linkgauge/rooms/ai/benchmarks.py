@@ -1,4 +1,4 @@
-"""Defines AI workloads with random weights. No profile has them: they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default: `batches` and `prompts`; of other `numbers`, only `few`."""
+    """The default choice of a kind of device. Further `numbers` (types) use only the batches
+    `few`."""
 
     model: ModelName
     trained: ModelName

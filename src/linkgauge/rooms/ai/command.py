@@ -140,7 +140,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the named benchmarks, or all. Raises InputError for an unknown name."""
+    """Returns the names of the given benchmarks, or of all but `serving`. Raises InputError."""
     from linkgauge.model.names import UnknownName, hint
 
     there = _workload_names()

@@ -1,4 +1,4 @@
-"""Computes what a machine should reach: the figures of a standard run, and of collectives."""
+"""Computes what a machine should reach in a standard run, and in collectives."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Returns what the simulated machine, or else this one, should reach. Raises InputError."""
+    """Returns what the simulated machine should reach, or this one if None. Raises InputError."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:
@@ -155,7 +155,7 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
 def _collectives(
     request: RunRequest, machine: Machine, name: str | None
 ) -> Iterator[ExpectedBusbw]:
-    """Yields bounds over 2, 4, 8 … and all devices of a host, and over 2, 4, 8 … and all hosts."""
+    """Yields bounds for 2, 4, 8 … and all devices of a host, then for 2, 4, 8 … and all hosts."""
     paths = Paths(machine, Ceilings())
     for fabric in collecting(request.over(machine))[:1]:
         hosts = grouped((device.node, device.memory) for device in fabric.devices)

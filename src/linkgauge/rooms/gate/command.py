@@ -130,7 +130,7 @@ def gate(asked: GateOptions) -> int:
 def held(
     asked: GateOptions, read: Callable[[], BaselineAndRuns], say: Say | None = None
 ) -> GateDocument:
-    """Compares the runs that `read` returns, after checking options. Measures unclear cells again.
+    """Checks options, compares the runs that `read` returns, and measures unclear cells again.
     `say` prints messages (None: to stderr). Raises InputError for runs that cannot be compared."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of

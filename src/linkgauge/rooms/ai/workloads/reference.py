@@ -1,4 +1,4 @@
-"""Runs transformers' LlamaForCausalLM with the same weights, to compare or to measure it."""
+"""Runs transformers' LlamaForCausalLM with the decoder's weights, to compare or measure it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BASE = 10000.0
 
 
 def model_of(decoder: Decoder) -> Any:
-    """Returns transformers' model with copied weights. Raises Unsupported without transformers."""
+    """Returns transformers' model with the decoder's weights. Raises Unsupported without it."""
     try:
         transformers = import_module("transformers")
     except ImportError as error:
@@ -65,7 +65,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Inference):
-    """Runs transformers' model as transformers does, with a growing cache."""
+    """Measures transformers' own model, with a key-value cache that grows."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         super().__init__(decoder, asked)
