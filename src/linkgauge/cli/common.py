@@ -205,7 +205,6 @@ class Profiling(Options):
 
 
 def limits_in(file: Path | None) -> tuple[Limit, ...]:
-    """Reads the limits in `file` (None: no limits). Raises InputError if the file is wrong."""
     if file is None:
         return ()
     from linkgauge.judge.limits import read_limits

@@ -28,7 +28,6 @@ reads the script by itself."""
 
 
 def install() -> None:
-    """Installs completion for the user's shell. Raises InputError for an unknown one."""
     shell = _shell()
     path = Path.home() / _PLACES[shell]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Defines headings of help, splits help into paragraphs, and says what was typed in a shell."""
+"""Splits the help of commands into paragraphs, and defines its headings. Imports no command."""
 
 from __future__ import annotations
 

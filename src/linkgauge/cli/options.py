@@ -206,7 +206,6 @@ def _read(name: str, hint: Any, given: object) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Returns a value as text. Raises InputError for a null character."""
     value = value.value if isinstance(value, Enum) else value
     text = str(fspath(value)) if isinstance(value, PathLike) else str(value)
     if "\0" in text:

@@ -73,7 +73,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads a number of decimal digits, from its first 19 digits; None for other texts."""
+    """Reads decimal digits as a number, at most the first 19. Returns None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")

@@ -104,7 +104,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column. In too wide a table, heads become `short`, then columns of high `rank` go."""
+    """A column. If the table is too wide, heads become `short`; then columns of the highest `rank`
+    are left out."""
 
     name: str
     figures: bool = False
@@ -277,7 +278,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Returns a table of facts that differ: each row has a fact and its values, with sides."""
+    """Returns a table of facts that differ. A row has a fact, and its values with their sides."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])

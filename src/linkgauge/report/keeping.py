@@ -66,7 +66,8 @@ class Kept(OneRun, frozen=True):
 
 
 class Keeper:
-    """Judges and stores runs. `since` compares with earlier runs; `remember` gets stored ones."""
+    """Judges and stores runs. `since` compares a run with earlier runs. `remember` is called for
+    each stored run."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None
@@ -118,7 +119,7 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns the run to show, without verdicts on figures if it cannot be judged."""
+    """Returns the run as shown: without verdicts on figures if the run cannot be judged."""
     if not outcome.verdict:
         run = run.with_cells(unjudged)
     return OneRun(outcome.marked(run), outcome, folder)

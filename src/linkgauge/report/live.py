@@ -45,7 +45,7 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """Writes to stderr directly: a signal may have interrupted a write to Python's stream."""
+    """Prints by os.write, because a signal may have interrupted a write to Python's stderr."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 

@@ -69,7 +69,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns results' names. Adds to equal names the result's only row, or else a number."""
+    """Returns a name for each result. Equal names are followed by the result's row or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))

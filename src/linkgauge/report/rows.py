@@ -1,4 +1,4 @@
-"""A run's rows for tables: one for each cell, or for each raw sample. Figures are in SI units."""
+"""Makes a run's rows for tables: one per cell, or one per raw sample. Figures are in SI units."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     expected: The figure to expect of the hardware as it is.
     nominal: The figure to expect if every link ran at its best, where this is more.
     share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
-    reason: Why it was skipped or failed, or was not judged.
+    reason: Why the cell was skipped or failed, or was not judged.
     simulated: Whether the machine is simulated."""
 
     run: str

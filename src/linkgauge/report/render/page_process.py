@@ -32,7 +32,6 @@ class PageProcess:
         self._process.ask(pickle.dumps(one))
 
     def wait(self) -> None:
-        """Waits for the page. Raises LinkgaugeError if it cannot be written."""
         also_left_out(self._process.answer(dict[str, list[str]]))
 
 

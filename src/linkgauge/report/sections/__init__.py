@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Runs of a report. `last` has the last ones by accelerator and label."""
+    """Runs of a report. `last` has the last run of each accelerator and label."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -63,7 +63,7 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """Wraps a plug-in's function: tries to show its blocks, which might break the page."""
+    """Wraps a plug-in's function, so that blocks that cannot be shown do not break a page."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

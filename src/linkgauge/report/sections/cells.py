@@ -136,7 +136,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
 
 
 def _kept(cell: CellResult) -> str:
-    """Formats an interval's coverage, or `samples ` if it covers the samples alone."""
+    """Formats an interval's coverage, or `samples ` for an interval of one run's samples."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

@@ -93,7 +93,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns whether a remedy inspects or fixes. A text with a colon at its end is no step."""
+    """Returns whether a remedy inspects or fixes. A text that ends in a colon is a caption."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")

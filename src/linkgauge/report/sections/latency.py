@@ -122,7 +122,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields rows whose latency falls with load, beyond its interval, or a line if none does."""
+    """Yields a line for each row whose latency falls as the load grows, by more than its interval,
+    or a line that no latency falls."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

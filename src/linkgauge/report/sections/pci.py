@@ -44,7 +44,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """Shows the PCI tree, without `ports` also without ports that lead to one device only."""
+        """Shows the PCI tree. Unless `ports`, leaves out ports that lead to only one device."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []

@@ -19,12 +19,12 @@ class DryRun(msgspec.Struct, frozen=True):
     """What a run would measure.
 
     plan: The tables of cells.
-    peak_memory: The most bytes that are taken at once, by memory.
-    most_seconds: The most seconds that it takes; null if that depends on the samples.
-    budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
-    usual: The seconds that its latest runs on this machine took; null if there are none.
-    expected: About the seconds that it takes, as the plan shows; null if nothing shows that.
-    repeated_for: The seconds for which it is repeated; null if it is not."""
+    peak_memory: The most bytes that the run takes at once, by memory.
+    most_seconds: The most seconds that the run takes; null if that depends on the samples.
+    budget: The seconds on a quiet machine, and the limit in seconds; null without a budget.
+    usual: The seconds that such runs on this machine took last; null if there are none.
+    expected: The seconds that the run takes, estimated from the plan; null if unknown.
+    repeated_for: The seconds for which the run is repeated; null if it is not repeated."""
 
     plan: Plan
     peak_memory: dict[str, int]

@@ -44,7 +44,8 @@ RUN_THERE = "run there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """Around a verdict. `by_doctor`: findings stand above. `scripted`: a script has remedies."""
+    """What stands around a verdict. `by_doctor`: all findings stand above it. `scripted`: a script
+    has the remedies."""
 
     kept: Path | None = None
     since: str | None = None

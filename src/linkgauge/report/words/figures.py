@@ -68,7 +68,7 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Whether even a tenth of a rate, or ten times a time, would go unnoticed."""
+    """Whether even a drop to a tenth of a rate, or to ten times a time, would go unnoticed."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD

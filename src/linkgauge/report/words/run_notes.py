@@ -101,7 +101,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields notes on ranges measured anew, on assumed facts, and on faults without effect."""
+    """Yields notes on ranges computed anew, on assumed facts, and on faults without effect."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -222,7 +222,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a budget (`3m`) that reaches all cells, or else the precision. None if unknown."""
+    """Returns a budget (`3m`) that reaches all cells or, if all are measured, the precision. None
+    means that it is unknown or too long."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [*cells_of(run.results)]
@@ -259,7 +260,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """Returns the factor of repetitions for the precision: intervals narrow by its square root."""
+    """Returns the factor by which repetitions must grow. An interval narrows by its root."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0

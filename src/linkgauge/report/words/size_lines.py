@@ -1,4 +1,4 @@
-"""Makes sentences about how time depends on size, as fitted."""
+"""Makes sentences about the time of a copy, fitted as a function of its size."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. `equivalent` are findings on it; `group` also explains them."""
+    """The worst fact about a run. Findings in `equivalent` state it; `group` also explains it."""
 
     what: Line
     group: FindingGroup | None = None

@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """The default choice of a kind of device. Further `numbers` (types) use only the batches
-    `few`."""
+    """What is measured by default on a CPU or an accelerator. Number types after the first are
+    measured only with the batch sizes in `few`."""
 
     model: ModelName
     trained: ModelName

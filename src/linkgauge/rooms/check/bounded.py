@@ -42,7 +42,7 @@ SHARE = 0.6
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Returns settings for about `seconds`. They do not tune kernels, which would take too long."""
+    """Returns settings for a run of about `seconds`, without tuning, which would take too long."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns what to measure in `seconds`. Other pairs of devices are chosen each minute (not if
-    simulated), to cover all in time. Raises InputError for an absent backend or device."""
+    """Returns what to measure in `seconds`. Each minute it chooses other pairs of devices (not if
+    simulated), so that checks cover all. Raises InputError for an absent backend or device."""
     request, settings = session.request, session.request.settings
     planned = partial(make_plan, machine=session.machine, sizes=settings.sizes, profile=PROFILE)
     with_host = not request.backends or "host" in request.backends
@@ -222,7 +222,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Runs the task that it receives. A cell that would be low is measured again."""
+    """Measures the task that it receives. Cells that would be judged low are measured again."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

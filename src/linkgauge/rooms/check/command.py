@@ -140,7 +140,6 @@ def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: 
 
 
 def time_of(asked: CheckOptions) -> float:
-    """Returns the time limit in seconds. Raises InputError if it is below 5 s or above 24 h."""
     if not LEAST <= asked.under <= MOST:
         raise InputError(f"--under {asked.under:g}s: give 5 s to 24 h")
     return asked.under

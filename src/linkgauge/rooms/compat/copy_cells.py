@@ -131,7 +131,6 @@ class Meter:
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Opens the backend and yields its Meter. Raises InputError if the backend has no device."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")

@@ -78,7 +78,7 @@ Options:
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """Options of bandwidthTest. `device` None means all; `memory` is a kind of host memory."""
+    """Options of bandwidthTest. `device` is None for all, `memory` is a kind of host memory."""
 
     sizes: Sequence[int]
     mode: str
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """Reads options in any case with 0, 1 or 2 dashes. Raises UsageError for unknown ones."""
+    """Reads options with 0 to 2 dashes, in lower or upper case. Raises UsageError for others."""
     known = {flag.lower(): flag for option in options for flag in option.flags}
     words = []
     for argument in arguments:

@@ -168,8 +168,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the GB/s of each pair's copies together, nan after an error, without skipped
-    pairs."""
+    """Returns each pair's total GB/s, or nan after an error. Leaves out skipped pairs."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan

@@ -66,7 +66,7 @@ def _check_writable(out: str | None) -> None:
 def _write_table(
     out: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Writes CSV to a file or (None) to stdout. Without rows, leaves the file as it is."""
+    """Writes CSV to the file `out` (None: stdout). Without rows, does not change the file."""
     rows = list(rows)
     if out is not None and not rows:
         return ()

@@ -1,5 +1,5 @@
 """Fits the rates of a machine description to a run's figures. The best figure over a link gives the
-link's rate. If concurrent copies are slower than single ones, they get a shared link."""
+link's rate. If concurrent copies are slower than single copies, they get a shared link."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """Returns a link's efficiency, and the cost of opposite traffic, for reads and writes. An
-        unmeasured access gets the efficiency of the other one."""
+        """Returns a link's efficiency, and the cost of opposite traffic, for reads and for writes.
+        If only one of them was measured, both get its efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -253,7 +253,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits the startup time to the smallest calls, and the links' efficiency to large calls."""
+    """Fits collectives: the startup time to the smallest calls, the efficiency to large ones."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return

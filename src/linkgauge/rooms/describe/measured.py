@@ -1,4 +1,5 @@
-"""Describes the machine of a run. Kinds of figures that a simulation misses are called unknown."""
+"""Describes the machine of a run. Kinds of figures that a simulation cannot reproduce are
+unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """A machine description. Its simulation gives `given` of the run's `figures` as measured."""
+    """A machine description, whose simulation reproduces `given` of the run's `figures`."""
 
     text: str
     figures: int

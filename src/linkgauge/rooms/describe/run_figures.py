@@ -109,8 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns standard deviations by kind of path: of samples and repetitions in this run, and
-    between runs of recorded machines."""
+    """Returns the standard deviations of samples, repetitions and runs, by kind of path. One run
+    does not show how runs vary, so that is taken from recorded machines."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

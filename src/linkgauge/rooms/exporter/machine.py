@@ -82,7 +82,8 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits for a reading until `until`, if it has taken at most `deadline` seconds so far."""
+        """Waits for the current reading until the time `until`, unless the reading has already
+        taken more than `deadline` seconds."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))

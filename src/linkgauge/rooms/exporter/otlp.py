@@ -25,8 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric's name and unit in OpenTelemetry. `more` makes attributes; `instead` drops
-    labels."""
+    """A metric's name and unit in OpenTelemetry. `more` makes attributes of labels; labels in
+    `instead` are dropped."""
 
     name: str
     unit: str

@@ -66,7 +66,7 @@ def _group(run: PastRun) -> _Group:
 
 
 class FromHistory:
-    """Reads results from the history, and keeps them. After a change, reads only new runs."""
+    """Reads results from the history and holds them. After a change, reads only the new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -133,12 +133,12 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key for a cell's figures. The last is shown, so skipped ones come first."""
+    """Returns a sort key: a cell's last figure is shown, so figures of skipped cells come first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the latest run of each host and label, and others after `since` if there is room."""
+    """Returns the latest run of each host and label, and its runs after `since` up to a limit."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -94,7 +94,7 @@ def gate(asked: GateOptions) -> int:
     Exits with 1 if a cell has lost, is missing or ends worse. Exits with 3 if no cell has lost, but
     some are inconclusive: the machine was loaded differently, its virtual CPUs were moved, or
     figures vary so much that a loss of half may go undetected. Exits with 2 if machines or settings
-    are unlike.
+    cannot be compared.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after

@@ -124,7 +124,7 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Accepts the level of the named run, or of the latest, for comparisons with later runs. Raises
+    """Accepts the figures of the named run, or of the latest, as the level for later runs. Raises
     InputError unless exactly one run fits."""
     from linkgauge.history.writing import accept as accept_level
 

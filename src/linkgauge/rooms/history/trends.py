@@ -1,4 +1,4 @@
-"""Shows trends of a benchmark's cells: when figures changed, and what in the machine did."""
+"""Shows trends of cells: when figures changed, and what changed in the machine at that time."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def judge(files: list[str], machine: str | None = None) -> Answer:
     """Judge the output of another tool (nvbandwidth, nccl-tests, perftest and others).
 
     `files` are paths of its output, and of texts about the machine (nvidia-smi topo -m, lspci).
-    `machine` names the machine where these do not: 8 x H100 SXM. Returns the verdict, the findings,
-    and the cells that are not as they should be.
+    `machine` (8 x H100 SXM) is for files that do not name the machine. Returns the verdict, the
+    findings, and the cells that are not as they should be.
     """
     return _summary(linkgauge.judge_files(files, machine=machine))
 

@@ -46,7 +46,6 @@ class Combination(msgspec.Struct, frozen=True):
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
         return self.title(device).replace(" -> ", "_to_").replace(" <- ", "_from_")
 
     def title(self, device: str = "device") -> str:
@@ -185,7 +184,6 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """Formats a rate in bytes/s as 10^9 bits a second."""
     return f"{rate * 8e-9:.2f}"
 
 

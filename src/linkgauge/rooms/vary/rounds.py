@@ -33,7 +33,7 @@ KEPT = 2000
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
     """Runs a shell command with these variables (None unsets one). Returns the end of its output.
-    Raises LinkgaugeError if it fails; the message names the run that follows, `before`."""
+    Raises LinkgaugeError if it fails; the message contains `before`, the name of the next run."""
     with ExitStack() as ending, Interrupts() as interrupts:
         with interrupts.held():  # Ctrl-C ends the command, also while it starts
             process = start(

@@ -66,7 +66,6 @@ def read_domain(path: Path) -> Domain:
 
 
 def parse_domain(content: bytes) -> Domain:
-    """Reads a domain from XML. Raises InputError if the content is not a domain."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:

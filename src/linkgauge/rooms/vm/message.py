@@ -26,7 +26,8 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the message; empty if no finding concerns the host, or the domain is another."""
+    """Returns the message. It is empty if no finding concerns the host, or if the domain is not
+    this guest's."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

@@ -39,7 +39,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """Yields index and bus number of PCI controllers, depth first, as Linux numbers buses."""
+    """Yields the index and bus number of each PCI controller. Linux numbers depth first."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number

@@ -38,7 +38,8 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. If no domain is given, `running` and `defined` are the host's."""
+    """What `linkgauge vm` shows. If no domain is given, it shows the domains of the host: `running`
+    ones and `defined` ones."""
 
     machine: Machine
     decision: Decision
@@ -160,7 +161,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """Returns the XML elements that a placement changes. `vendor` is of the host's CPU."""
+    """Returns the XML elements that a placement changes. `vendor` is the host CPU's vendor."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -324,7 +325,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns a function with its new address. A card's first function becomes 0."""
+    """Returns a function with its new address. The first function of a card becomes 0."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

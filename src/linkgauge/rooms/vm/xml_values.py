@@ -29,7 +29,6 @@ def attribute(element: Element | None, name: str, read: Callable[[str], Value]) 
 
 
 def required(element: Element, name: str, read: Callable[[str], Value]) -> Value:
-    """Returns an attribute's value. Raises InputError if it is garbled or missing."""
     value = attribute(element, name, read)
     if value is None:
         raise InputError(f"<{element.tag}> has no {name}: {HOW}")

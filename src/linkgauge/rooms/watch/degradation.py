@@ -74,7 +74,7 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the figures since the last lasting change; before it, if it was a loss."""
+        """Returns the figures since the last lasting change, or before it if it was a loss."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -93,7 +93,8 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """Returns an event if the cell got worse or recovered. `now` is in seconds."""
+        """Adds a measurement. Returns an event if the cell became degraded or recovered, else None.
+        `now` is in seconds, `time` a date and time."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)

@@ -73,7 +73,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
     cell: The cell.
-    bytes: The number of bytes to which its figure refers; null for work without memory.
+    bytes: The bytes to which the figure refers; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
       `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.

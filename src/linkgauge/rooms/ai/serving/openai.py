@@ -190,7 +190,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client for OpenAI's HTTP API, with a connection per thread. It streams to time tokens."""
+    """A client for OpenAI's HTTP API, a connection per thread. It streams answers to time
+    tokens."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked

@@ -167,7 +167,8 @@ def attention(
 
 
 class KeyValueCache:
-    """Two tensors per layer, keys and values: (batch, positions, heads, size of a head)."""
+    """The keys and values of all layers: per layer two tensors of the shape (batch, positions,
+    heads, size of a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -232,7 +233,7 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns scores of the next token (batch, vocabulary). `tokens` are (batch, tokens)."""
+        """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])

@@ -93,7 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Generates tokens. On CUDA it replays graphs; at batch 1, compiled kernels if faster."""
+    """Generates tokens, on CUDA by graphs, at batch 1 by compiled kernels if those are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -157,7 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Captures each step as a CUDA graph. Graphs share memory, because they run one by one."""
+        """Captures each step as a CUDA graph. Graphs share memory, because they run in order."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)

@@ -151,8 +151,8 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Runs loops. Returns the seconds until the device had finished them, and the seconds until
-        the host had launched them."""
+        """Runs loops. Returns the seconds until the device has finished, and the seconds until the
+        host has launched all loops."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()

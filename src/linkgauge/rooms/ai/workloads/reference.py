@@ -17,7 +17,7 @@ _BASE = 10000.0
 
 
 def model_of(decoder: Decoder) -> Any:
-    """Returns transformers' model with the decoder's weights. Raises Unsupported without it."""
+    """Returns transformers' model with copied weights. Raises Unsupported without transformers."""
     try:
         transformers = import_module("transformers")
     except ImportError as error:

@@ -102,7 +102,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """Estimates the device memory: layers in slots, the embedding, and a layer's activations."""
+    """Estimates the device memory: two layers, the embedding, and a layer's activations."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)

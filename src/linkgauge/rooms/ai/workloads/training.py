@@ -283,7 +283,7 @@ def _width(numbers: NumberKind) -> int:
 
 
 def _follow(device: str, rank: int, size: int, meeting: str) -> None:
-    """Runs as another rank than 0: takes part in rank 0's workloads until rank 0 ends."""
+    """Runs a rank other than 0: takes part in rank 0's workloads until rank 0 ends."""
     name = device if ":" in device else f"{device}:0"
     site = Site(import_module("torch"), device, parse_memory(f"torch:{name}"))
     ranks = Ranks(site, rank, size, meeting)

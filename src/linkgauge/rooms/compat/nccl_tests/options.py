@@ -42,7 +42,6 @@ def _truth(written: str) -> bool:
 
 
 def variable(name: str, default: str, read: Callable[[str], _T]) -> _T:
-    """Reads an environment variable. Raises Unable if its value cannot be read."""
     written = os.environ.get(name, default)
     try:
         return read(written)

@@ -23,7 +23,7 @@ Shown = Sequence[tuple[Line, Sequence[Body]]]
 
 
 def write_report(options: NcclOptions, ranks: Sequence[RankLine], shown: Shown) -> None:
-    """Writes the report, under mpirun with nodes and ranks. Raises InputError on failure."""
+    """Writes the report; under mpirun, adds nodes and ranks. Raises InputError on failure."""
     places = {"gpus": options.devices}
     if launched().size > 1:
         hosts = len({rank.hostname for rank in ranks})

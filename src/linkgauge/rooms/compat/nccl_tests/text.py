@@ -143,7 +143,8 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Reads NCCL_TESTS_SPLIT or NCCL_TESTS_SPLIT_MASK (None: unset). Raises Unable."""
+    """Returns how NCCL_TESTS_SPLIT or NCCL_TESTS_SPLIT_MASK splits the ranks into groups, or None
+    if both are unset. Raises Unable if a value cannot be read."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -204,7 +205,8 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> dict[str, float]:
-        """Returns times in µs and `cv_pct` in %. p50 is the upper median, p95 the nearest rank."""
+        """Returns statistics in µs, and the variation `cv_pct` in %. p50 is the upper median; p95
+        and p99 are nearest-rank percentiles."""
         counted = sorted(self.seconds[self.skipped :])
         mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
         seconds = {
@@ -221,7 +223,8 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """A line's figures, in or out of place, in s and GB/s. `wrong` None means not checked."""
+    """A line's figures, in or out of place: the time in seconds, bandwidths in GB/s, and the number
+    of wrong elements (None: not checked)."""
 
     seconds: float
     algorithm: float
@@ -318,5 +321,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats like C's %g. nan becomes `-nan`, as x86 CPUs compute 0/0."""
+    """Formats like C's %g. nan becomes `-nan`, which C prints for 0/0 on x86."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -35,7 +35,7 @@ Printer = TextPrinter | JsonPrinter
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs nvbandwidth's command line as the newest version does, or the one of `--emulate`."""
+    """Runs nvbandwidth's command line, in the newest version or in the version of `--emulate`."""
     parser = Parser((ToolOption("--emulate VERSION", read=str),))
     given, rest = parser.parse_known_args(list(arguments))
     version = getattr(given, "emulate", [*VERSIONS][-1])
@@ -114,7 +114,8 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Returns a test's cells. Skips tests for one process under mpirun: none has all devices."""
+    """Returns a test's cells. Under mpirun, a test for one process has none: no process has all
+    devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)

@@ -124,8 +124,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test. If
-    `is_brief`, it lists no devices; if `has_bulk`, its kernels make bulk copies."""
+    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
+    `spread` says of what a variation is printed: of cells or samples. If `is_brief`, no devices are
+    listed. If `has_bulk`, kernels make bulk copies."""
 
     name: str
     version: str

@@ -47,7 +47,8 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test's outcome; `reasons` if it is not Passed. `shares` are % of theoretical figures."""
+    """The outcome of a test. `reasons` explain a status other than Passed. `shares` are the figures
+    in % of the theoretical ones."""
 
     name: str
     status: str
@@ -178,7 +179,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """Formats `SOURCE -> DESTINATION`, or for a latency the reader and the memory it reads."""
+    """Formats a transfer as `SOURCE -> DESTINATION`, a latency as `READER -> MEMORY`."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

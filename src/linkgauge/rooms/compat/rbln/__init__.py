@@ -55,7 +55,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. Its `parts` measure, and return lines and figures. `between` needs two NPUs."""
+    """A test case. Its `parts` measure, and return lines and figures. If `between`, it needs two
+    NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -294,7 +295,6 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Reads a command line. Raises UsageError for unknown or contradictory options."""
     given = Parser(OPTIONS).given(arguments)
     if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
         raise UsageError("--test_env_info measures nothing: leave out the other options")

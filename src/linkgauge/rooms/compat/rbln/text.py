@@ -123,7 +123,6 @@ def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """Formats `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]

@@ -135,9 +135,9 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the remote share of vCPUs' accesses, and the mean distance of these in
-        multiples of the local one; (0, 0) if none is remote. Assumes that memory is spread
-        evenly over nodes."""
+        """Returns the share of the vCPUs' accesses that reach another node, and their mean
+        distance in multiples of the local one, or zeros. Assumes that memory is spread evenly
+        over `nodes`."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -185,7 +185,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns the vCPU of each guest CPU. Linux numbers the vCPUs of the start first."""
+        """Returns the vCPU of each guest CPU. Linux first numbers vCPUs that exist at the start."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
@@ -210,7 +210,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """Returns the guest's node of each cell; empty if it has more or fewer nodes than cells."""
+        """Returns the guest's node of each cell; empty if there are not as many nodes as cells."""
         equivalent = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 

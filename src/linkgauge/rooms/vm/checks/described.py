@@ -81,7 +81,6 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
 
 
 def product(topology: CpuTopology) -> str:
-    """Formats a topology: `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 

@@ -151,7 +151,8 @@ _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Reports a guest without huge pages: the TLB holds the smaller of guest and host pages."""
+    """Reports a guest without huge pages on a host with huge pages. Little is gained then, because
+    the TLB holds the smaller of both pages."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -233,7 +234,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns the guest's PCI functions by host address of the device. Omits unknown places."""
+    """Returns the guest's PCI function of each device whose place is known, by host address."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:

@@ -92,7 +92,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that no other device of an IOMMU group has a host driver: VFIO takes the group."""
+    """Checks that other devices of an IOMMU group have no host driver: VFIO takes whole groups."""
     mine = {device.source for device in case.domain.devices}
     groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():

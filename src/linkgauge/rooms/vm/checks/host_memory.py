@@ -80,8 +80,8 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that each cell's memory is near its vCPUs, as if it were spread evenly over its nodes.
-    The check `cells-hidden` covers domains without cells."""
+    """Checks that each cell's memory is near its vCPUs, assuming that it is spread evenly over its
+    nodes. The check `cells-hidden` is for a domain without cells."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))

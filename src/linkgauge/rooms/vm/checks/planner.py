@@ -1,5 +1,5 @@
-"""Plans where vCPUs and memory go. What has no finding stays. Nodes of devices are used first, then
-others. If cores suffice, each node keeps one for the emulator, IO threads and host."""
+"""Plans where vCPUs and memory go. Settings without a finding stay. Nodes of devices are used
+first. If cores suffice, each node keeps one for the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement. `emulator` are the CPUs of all threads but vCPUs. `nodes` are each cell's host
-    nodes (cell 0 without cells; empty: memory stays). `page_size` is in bytes (None: stays)."""
+    """A placement. `emulator` are the CPUs of all threads but vCPUs. `nodes` are the host nodes of
+    each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
+    `page_size` is in bytes, or None to keep the pages."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -76,8 +77,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Rates a placement: vCPUs that no CPU can run, that share their CPU, that span nodes; then the
-    mean distances of vCPUs to memory and of devices to vCPUs, in multiples of the local one."""
+    """Rates a placement: the numbers of vCPUs that no CPU can run, that share a CPU, and that span
+    nodes; then the mean distances of vCPUs to memory and devices, in multiples of the local one."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -225,7 +226,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns the domain's cells if each node has one, else even cells; None if none fit."""
+        """Returns the domain's cells if there is one per node, else cells of equal size; or
+        None."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
