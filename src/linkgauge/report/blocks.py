@@ -142,8 +142,9 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """How a matrix shows a cell. `sign` replaces colour, `share` is a share of the figure
-    `against`, the mouse shows `more`. `depth` shades an unjudged figure, from 0 (lowest) to 10."""
+    """How a matrix shows a cell. `sign` shows the tone without colour. `share` is the cell's share
+    of the figure that `against` names. `more` is shown under the mouse pointer. `depth` shades a
+    figure without a verdict, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""

@@ -184,7 +184,7 @@ def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds to enqueue each pair's copy; empty if the backend cannot time it."""
+    """Returns the microseconds to enqueue each pair's copy, without pairs that are skipped."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

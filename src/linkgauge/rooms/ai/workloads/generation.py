@@ -93,7 +93,8 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Generates tokens, on CUDA by graphs, at batch 1 by compiled kernels if those are faster."""
+    """Generates tokens: on CUDA with graphs, at batch 1 with compiled kernels if those are
+    faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)

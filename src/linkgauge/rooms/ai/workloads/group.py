@@ -103,7 +103,7 @@ class Work(ABC):
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares `loops` loops before the clock starts, also in other processes of the work."""
+        """Prepares `loops` loops before the clock starts, also in the workload's other ranks."""
 
     @abstractmethod
     def run(self) -> None:
