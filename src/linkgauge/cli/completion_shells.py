@@ -1,4 +1,4 @@
-"""Completes words with colons, blanks or special characters in bash and fish; click cannot."""
+"""Completes words with colons, blanks or special characters in bash and fish; click does not."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """Positions in a line: where its last word begins (`word`), and where the part begins that bash
-    replaces (`replaced`). `quote` is the quote that is open at the end."""
+    """Where a command line is cut: at its last `word`, and at the part that bash replaces
+    (`replaced`). `quote` is the quotation mark that is open at the end, or empty."""
 
     word: int
     replaced: int
@@ -62,7 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Outside of quotes, bash replaces only what follows one of `breaks`."""
+    """Finds the last word. Outside of quotes, bash replaces only the text after one of `breaks`."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):
@@ -83,7 +83,7 @@ def cut(line: str, breaks: str) -> Cut:
 
 
 def escaped(text: str, quote: str = "") -> str:
-    """Returns the text as it must be typed: outside of quotes, or within the open `quote`."""
+    """Escapes a text for the shell, outside of quotes or within the open quotation mark `quote`."""
     if quote == "'":
         return text.replace("'", r"'\''")
     if quote == '"':
@@ -92,8 +92,8 @@ def escaped(text: str, quote: str = "") -> str:
 
 
 class Bash(BashComplete):
-    """Completes in bash. Reads the line itself, because bash splits words at colons, and escapes
-    proposals. A script that an earlier version installed sends words instead of the line."""
+    """Completes in bash. Splits the line itself, because bash splits words at colons, and escapes
+    proposals. Scripts installed by earlier versions send words instead of the line."""
 
     source_template = _BASH
     _dropped = 0

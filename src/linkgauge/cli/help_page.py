@@ -137,7 +137,7 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """NO_COLOR forbids colours and FORCE_COLOR requests them, as for all other output."""
+    """Whether to use colours: NO_COLOR forbids and FORCE_COLOR requests them, as for all output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -1,4 +1,4 @@
-"""Describes the options of other tools in tables, and reads command lines by them."""
+"""Defines options of other tools in tables, and reads command lines by these tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """Arguments that cannot be read or measured. `exit_code` is the other tool's code for them."""
+    """Raised for arguments that a tool cannot read or measure. `exit_code` is the tool's own."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> Any:
-        """Returns the value of a text. Raises ValueError or InputError for an invalid text."""
+        """Converts a text to a value. Raises ValueError or InputError for an invalid text."""
         value: Any = written if self.read is None else self.read(written)
         low, high = self.least, self.most
         if low is None or value is None or (low <= value and (high is None or value <= high)):
@@ -57,8 +57,6 @@ class ToolOption(NamedTuple):
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Returns a function that reads one of these words, and raises ValueError for others."""
-
     def read(word: str) -> str:
         if word not in words:
             raise ValueError(f"give one of {', '.join(words)}")
@@ -75,7 +73,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits, at most 19: larger numbers exceed any bound. None for other texts."""
+    """Reads decimal digits as a number, at most the first 19. Returns None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")

@@ -1,4 +1,4 @@
-"""A run's rows for tables: one for each cell, or for each raw sample. Figures are in SI units."""
+"""Makes a run's rows for tables: one per cell, or one per raw sample. Figures are in SI units."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     expected: The figure to expect of the hardware as it is.
     nominal: The figure to expect if every link ran at its best, where this is more.
     share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
-    reason: Why it was skipped or failed, or was not judged.
+    reason: Why the cell was skipped or failed, or was not judged.
     simulated: Whether the machine is simulated."""
 
     run: str
@@ -107,8 +107,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with its verdict. If `is_small`, its page is small. If `is_written`, `folder` has just
-    been written from it."""
+    """A run with its verdict. If `is_small`, its page is small. If `is_written`, the files in
+    `folder` have just been written from it."""
 
     run: Run
     outcome: Outcome
@@ -145,7 +145,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields samples by transfer; an empty name stands for the headline figure."""
+    """Yields samples with the name of their transfer, which is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

@@ -1,4 +1,4 @@
-"""A process that draws charts, Vega-Lite in, SVG out. Its start takes most of a second."""
+"""Serves a process that draws charts as SVG. Its start takes most of a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows what a run was measured with, and attaches its raw data, up to a limit, to a page."""
+"""Shows with what a run was measured, and attaches its raw data to a page, up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows how much single iterations vary, and rows whose latency falls while the load grows."""
+"""Shows how latencies of single iterations vary, and rows whose latency falls as the load grows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """Shows percentiles. A percentile is unknown if less than one sample lies beyond it."""
+    """Shows percentiles of a result. A percentile needs at least one sample beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -122,7 +122,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields rows whose latency falls by more than its intervals, or a line if no latency does."""
+    """Yields a line for each row whose latency falls as the load grows, by more than its interval,
+    or a line that no latency falls."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

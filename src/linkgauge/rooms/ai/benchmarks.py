@@ -1,4 +1,4 @@
-"""Defines AI workloads with random weights. No profile has them: they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default: `batches` and `prompts`; of other `numbers`, only `few`."""
+    """What is measured by default on a CPU or an accelerator. Number types after the first are
+    measured only with the batch sizes in `few`."""
 
     model: ModelName
     trained: ModelName

@@ -1,1 +1,1 @@
-"""Prepares a kept run for other people: a packed file or a small page, if wanted without names."""
+"""Writes a kept run for other people: as a packed file, or as a small page without names."""

@@ -167,7 +167,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """`options` holds the values of each option as `vary` reads them: the first is the baseline."""
+    """A predefined experiment. `options` has the values of vary's options, the baseline first."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -239,7 +239,7 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
-    """Returns the words and options of an experiment. Options that the user gives replace its own.
+    """Returns the command line and options of an experiment. Options of the user replace its own.
     Raises InputError for an unknown name, or if the experiment does not suit the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:

@@ -1,4 +1,4 @@
-"""Rules of libvirt that no other check covers. Each yields an element and why it is refused.
+"""Applies rules of libvirt that no other check covers. Each yields refused elements with reasons.
 Sources: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c,
 src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
@@ -105,14 +105,14 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """The default host bridge of pseries cannot belong to a cell."""
+    """Refuses the default host bridge of pseries in a cell."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """passt, the program of some network interfaces, needs shared memory."""
+    """Refuses passt, a backend of network interfaces, without shared memory."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

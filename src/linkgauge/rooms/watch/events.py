@@ -1,4 +1,4 @@
-"""Events of a watch, one line each. Times are ISO 8601 (UTC), figures in the cell's unit."""
+"""Defines a watch's events, a line each. Times are ISO 8601 (UTC), figures in the cell's unit."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
     cell: The cell.
-    bytes: The number of bytes to which its figure refers; null for work without memory.
+    bytes: The bytes to which the figure refers; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
       `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.
@@ -177,7 +177,7 @@ def event_json(event: Event) -> str:
 
 
 def event_line(event: Event) -> Line | None:
-    """Formats an event. Returns None for events that people need not see."""
+    """Formats an event, or returns None if it is only for programs."""
     said = _said(event)
     if said is None:
         return None
@@ -209,7 +209,6 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """Formats `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
     cell = event.cell
     size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
@@ -229,7 +228,6 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """Formats `44% of` or, for a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -250,7 +248,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """Formats a percentage. A small share has only one digit: `0.00009%`."""
+    """Formats the share of busy time. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -1,5 +1,5 @@
-"""The seven cases of rblnBandwidthLatencyTest, as its manual page is understood here. Case 5 copies
-both ways, case 6 over several paths at once. A sync latency is one access of a pointer chase."""
+"""Emulates the seven cases of rblnBandwidthLatencyTest, after its manual page. Case 5 copies both
+ways, case 6 over several paths at once. A sync latency is one step of a pointer chase."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What to measure. `npus` begins with the source. If `reads`, destinations do the copies."""
+    """What a case measures. `npus` begins with the source. If `reads`, destinations copy."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -55,7 +55,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A case. Its `parts` measure and return lines and figures. `between`: it needs two NPUs."""
+    """A test case. Its `parts` measure, and return lines and figures. If `between`, it needs two
+    NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -63,7 +64,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 class PathGroup(NamedTuple):
-    """Paths that are used at once. A `total` is reported, too, with this `tag`."""
+    """Paths with concurrent copies. `total`, if any, is the name of a line for their total."""
 
     paths: Sequence[CopyPath]
     tag: str = ""
@@ -294,7 +295,6 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
         raise UsageError("--test_env_info measures nothing: leave out the other options")

@@ -1,4 +1,4 @@
-"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, as docs/vm.md lists."""
+"""Checks a virtual machine with functions `check_…` of a DomainEvidence. docs/vm.md lists them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """What checks found. `suited` is a better placement; `too_much`: the host has too little for
-    any; `is_best`: a plan costs more than the domain's own placement, or fails a further check."""
+    """What checks found, and `suited`, a better placement. `too_much`: the host is too small for
+    any placement. `is_best`: no plan is better than the domain's own placement."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

@@ -1,4 +1,4 @@
-"""Checks of a domain without a machine to compare it with: what its definition leaves open."""
+"""Checks a domain without its host or guest: settings that its definition leaves open."""
 
 from __future__ import annotations
 

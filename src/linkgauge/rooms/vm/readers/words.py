@@ -1,4 +1,4 @@
-"""Reads what several systems' definitions share: options with commas, numbers, sizes and lists."""
+"""Reads syntax that several systems share: options with commas, numbers, sizes and lists."""
 
 from __future__ import annotations
 
