@@ -106,8 +106,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """Reads all runs below a folder, sorted by path; if the folder itself is a run's, only this
-    run. Warns of runs that cannot be read. Raises InputError if there are none."""
+    """Reads all runs below a folder, sorted by path, or the one run in the folder itself. Warns of
+    runs that cannot be read. Raises InputError if there are no runs."""
     path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []

@@ -49,8 +49,8 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (names by key) during this block. If another run holds one, raises
-    DeviceBusy, which names it; with `wait`, calls `tell` once and waits until all are free."""
+    """Holds these devices (names by key) during this block. Raises DeviceBusy if another run holds
+    one of them; with `wait`, calls `tell` once and waits until all are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.

@@ -1,4 +1,4 @@
-"""The request for a session as plain values: equal requests on one machine lead to equal plans."""
+"""The request for a run as plain values. Equal requests on one machine lead to equal plans."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class What(Protocol):
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by name and by prefix; without either, the profile's benchmarks.
-    `host_mode` selects one mode in which host threads access arrays; None selects all modes."""
+    """A choice of catalog benchmarks by names and prefixes; without both, the profile's benchmarks.
+    `host_mode` selects one way in which host threads access memory; None selects all ways."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Describes the devices if they have too many pairs to measure all. Returns None otherwise,
-        and if benchmarks or a sample of pairs were chosen."""
+        """Describes the devices if there are too many to measure all pairs. Returns None otherwise,
+        or if the request names benchmarks or takes a sample of pairs."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         if not is_open or sampled:
@@ -155,7 +155,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name or, between hosts, MPI's or the network's."""
+        """Returns the backends that transfers name, and the network's or MPI's between ranks."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -187,15 +187,14 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a run, complete except for the machine. Empty `backends` or `devices` select
-    all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
-    backend that has devices. `with_cpus` also measures host processors that a backend lists as
-    devices (PoCL); naming a backend or benchmarks does, too. The sizes of a `profile` may be
-    adapted; without a profile, the user chose them. `memory` replaces pinned host memory. `tune`
-    first searches the devices' best settings. `budget` is the seconds of the whole run, "plan" for
-    as many as its plan needs, or null for no limit. `buffer` is the buffer size in bytes that a
-    first look found. `wait` waits until another run ends. The run is stored below `out`, or nowhere
-    if null. `command` and `options` are only recorded."""
+    """A request for a run. Empty `backends` or `devices` select all; the backend `host` stands for
+    the host's own benchmarks. `only_first` uses only the first backend that has devices.
+    `with_cpus` also measures processors that a backend lists as devices (PoCL); so does a request
+    that names backends or benchmarks. `profile` is null if the user chose the sizes. `memory`
+    replaces pinned host memory. `tune` first searches the devices' best settings. `budget` is the
+    seconds of the whole run, "plan" for as many as its plan needs, or null for no limit. `buffer`
+    is the buffer size in bytes for a first look. `wait` waits until another run ends. The run is
+    stored below `out`, or nowhere if null. `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())

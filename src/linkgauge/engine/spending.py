@@ -18,7 +18,7 @@ from linkgauge.model.settings import REPETITION_SECONDS, Budget
 from .enough import REPETITIONS
 
 _RECENT = 9
-"""The last repetitions of equivalent cells that show how long another one takes."""
+"""The number of recent repetitions from which the time of the next one is estimated."""
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
@@ -30,7 +30,7 @@ estimates only."""
 
 
 def setup_seconds(size: int) -> float:
-    """Returns about the most seconds to prepare and to verify a cell of `size` bytes."""
+    """Estimates the most seconds that it takes to prepare and verify a cell of `size` bytes."""
     return SETUP_SECONDS + size / SETUP_RATE
 
 
@@ -60,14 +60,14 @@ class Spending:
             for table, own in zip(self.tables, self._next, strict=True)
             for group in own
         }
-        """The seconds of a repetition of each group, as far as they are known before."""
+        """The seconds of a repetition of each group, as estimated from its size."""
         self._own: dict[Group, float] = {}
         """The seconds of the last repetition of each group."""
         self._equivalent: dict[Hashable, deque[float]] = {}
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Records the seconds of a group's repetition, which its first cell (`key`) reports."""
+        """Records the seconds of a group's repetition, if `key` is the first cell of a group."""
         group = self._group_of.get(key)
         if group is None:
             return

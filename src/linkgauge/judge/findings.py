@@ -21,15 +21,15 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.units import count_of
 
 Severity = Literal["fail", "warn", "note", "unknown", "waived"]
-"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here, `waived` is
-accepted."""
+"""`fail` costs bandwidth or correctness, and `warn` may cost them. `unknown` could not be read,
+and `waived` is accepted."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class Finding(msgspec.Struct, frozen=True):
     """One problem that a check found. `about` is a part of the machine, such as a link, or another
-    name. `cells` and `lines` of the kernel's log are evidence. `explained_by` names findings that
-    explain this one. `value` is in the unit that the catalogue of checks gives."""
+    name. `cells` names cells as evidence; `lines` has lines of the kernel's log. `explained_by`
+    names findings that explain this one. `value` is in the unit that the catalogue gives."""
 
     check: str
     severity: Severity
@@ -66,8 +66,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """Data that checks read. `machine` was read before a run, `after` is its inventory after the
-    run. `tool` is the program that measured, if not linkgauge. Without a run, others are empty."""
+    """Data that checks read. `machine` was read before a run, `after` after it. `tool` is the
+    program that measured, if not linkgauge. Without a run, only `machine` is known."""
 
     machine: Machine
     after: Inventory | None = None
@@ -97,8 +97,8 @@ class Undetectable(msgspec.Struct, frozen=True):
     """Parts of one kind that may be slow although no figure shows it.
 
     kind: The kind of part.
-    parts: The parts by name, each with the largest loss that may go unnoticed, as a share of its
-      rate; 1 if any loss may."""
+    parts: The largest loss that may go unnoticed, as a share of the part's rate, by the name of the
+      part; 1 if any loss may go unnoticed."""
 
     kind: Kind
     parts: dict[str, float]

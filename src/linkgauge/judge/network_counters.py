@@ -35,17 +35,17 @@ _PACKETS = re.compile(
 _AGAIN = "TcpRetransSegs"
 _HAD_SEGMENTS, _HAD_REPORTS = "TcpExtTCPDSACKRecvSegs", "TcpExtTCPDSACKRecv"
 _REPORTED = "TcpExtTCPDSACKOldSent"
-"""Segments that the other end had already, as the sender learnt, and the reports of that (DSACK,
-RFC 2883) that it received and that the receiver sent. Where these were sent again, nothing was
-lost: a timer was too fast, or a CPU too slow."""
+"""`_HAD_SEGMENTS` counts segments that the receiver already had when they came, `_HAD_REPORTS` the
+reports of this that the sender received (DSACK, RFC 2883), `_REPORTED` those that the receiver
+sent. Such segments were not lost: a timer was too fast, or a CPU too slow."""
 _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
-"""Segments that came late, by their timestamps, or were sent a third time, as hardly one is that
-was lost."""
+"""Counters of segments that came late according to their timestamps, or were sent a third time.
+Hardly any lost segment is sent a third time."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
-"""What rises in low cells explains them if, for the same bytes, it rises so many times as often
-as in others."""
+"""Counters explain low cells if they rise so many times as often per byte in low cells as in other
+cells."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +107,7 @@ def is_low(cell: CellResult) -> bool:
 
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
-    """Yields counters that rose. Packets that arrived twice count if they were not sent again."""
+    """Yields counters that rose. Does not count packets that arrived twice because of a resend."""
     adapters = (one for one in evidence.machine.known.adapters if one.leads_to)
     cables = {one.name: Part.link(one.device, one.leads_to or "") for one in adapters}
     for case in cases_of(evidence):
@@ -174,7 +174,7 @@ def network_errors(evidence: Evidence) -> frozenset[Part]:
 
 
 def explains(found: list[Counted], evidence: Evidence) -> bool:
-    """Whether some cells are low, and counters rose clearly more often per byte in these."""
+    """Whether counters rose clearly more often per byte in low cells than in other cells."""
     low = [one for one in found if one.is_low]
     if not low:
         return False

@@ -21,15 +21,15 @@ from .peers import behind
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
-"""The exit codes of runs with a failed cell. Figures of other runs are judged, even if cut off."""
+"""The exit codes of runs with a failed cell."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of one run. `code` is the exit code. `found` holds all findings, `findings` those
-    to report. `verdict` is false if only the cells' statuses count, `unjudged` says why the run
-    cannot be judged. `low` means that a cell is low and no other process explains it, `broken` that
-    a cell failed, `judged` that a cell has a verdict. `undetectable` lists losses that no figure
-    shows. `waived` holds accepted findings, and notes on unused waivers."""
+    """The outcome of one run. `code` is the exit code. `found` holds all findings, `findings` only
+    the findings to report. `verdict` is false if only the cells' statuses count. `unjudged` says
+    why the run cannot be judged. `low`: a cell is low, and no other process explains it. `broken`:
+    a cell failed. `judged`: a cell has a verdict. `undetectable` lists losses that no figure shows.
+    `waived` holds accepted findings and notes on unused waivers."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -152,14 +152,14 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
 
 
 _MOST_PAIRS = 128
-"""With more, only neighbouring pairs are measured, which touch each device and its links."""
+"""With more pairs, only neighbouring pairs are measured. They still cover each device."""
 
 
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of devices to measure: they send each other data in a low collective, and the
-    run has no copy between them. Such a copy may show the slow link."""
+    """Returns pairs of devices that send each other data in a low collective, and between which the
+    run has no copy. A copy between them may show the slow link."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):

@@ -31,9 +31,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell slower than its peers. `usual` is their median, `loss` the missing share of it. If
-    `is_sure`, another benchmark of the part or another repetition of the cell confirms the loss. If
-    `at_best`, the fastest repetitions were compared, because the part counted errors."""
+    """A cell slower than its peers. `usual` is the median of the peers. `loss` is the share of
+    `usual` that the cell lacks. `is_sure`: another benchmark or repetition confirms the loss.
+    `at_best`: the fastest repetitions were compared, because the part counted errors."""
 
     case: Case
     usual: float

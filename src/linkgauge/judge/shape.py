@@ -21,7 +21,7 @@ from .findings import Evidence, Finding
 from .size_lines import at_sizes
 
 ASYMMETRIC = 0.9
-"""The share of the other direction's figure below which directions differ."""
+"""Two directions differ if one figure is below this share of the other."""
 _APART = 1.25
 """The least ratio between two levels of figures that form classes."""
 _TIGHT = 0.05
@@ -85,7 +85,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Reports figures on two levels, as of pairs with one link and pairs with two."""
+    """Reports pairs whose figures form two groups, such as pairs with one link and with two."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -125,7 +125,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of two separate groups of ascending figures, or None."""
+    """Returns the medians of two groups of ascending figures, or None without two groups."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]

@@ -1,6 +1,6 @@
-"""Finds for each part the largest loss that would go unnoticed. A loss is noticed if a cell falls
-behind its fastest peers that do not use the part, its expected figure or earlier runs, or if all
-cells of the part together show it."""
+"""Finds for each part the largest loss that would go unnoticed. A cell shows a loss if it is slower
+than its expected figure, than earlier runs, or than its fastest peers that do not use the part. All
+cells of a part together may show a loss, too."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows (1: none). `top` is the figure of
-    its fastest peer without the part. `past` has earlier runs that may show a loss, or is None."""
+    """Returns the smallest loss that a cell's figure alone shows; 1 if it shows none. `top` is the
+    figure of the fastest peer without the part. `past` has earlier runs, or is None."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
@@ -95,8 +95,8 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
 
 
 def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`: a loss that
-    the figure already has, or one still to come."""
+    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`. The figure
+    may already contain this loss."""
     share = row.figure / reference
     present = 1 - share if share >= bound else 0.0
     return max(present, 1 - bound / share * math.exp(-2 * row.off))
@@ -118,8 +118,8 @@ def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> b
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields links between two switches that no cell uses, if cells use at least one of the two
-    switches, and the unused switch. Leaves out unused switches to which devices are attached."""
+    """Yields unused links from a used switch to another switch, and the other switch if unused.
+    Skips links to an unused switch to which devices are attached."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}

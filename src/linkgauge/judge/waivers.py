@@ -153,7 +153,7 @@ class Waiving:
         return found is not None
 
     def finding(self, one: Finding, waived: Set[str]) -> Finding:
-        """Waives a finding that a waiver covers, or all of whose cells are `waived`."""
+        """Waives a finding if a waiver covers it, or if `waived` names all of its cells."""
         if not one.is_grave:
             return one
         meant = [

@@ -79,8 +79,8 @@ class MeasuredRepetition(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
     """A repetition of a cell. `table` is the index of the cell's table in the plan. In a soak,
-    which repeats its plan, `round` is the number of the round from 0. `at` is the seconds that the
-    run had measured by then, in a soak or with a time budget."""
+    which repeats its plan, `round` counts the rounds from 0. In a soak and with a time budget, `at`
+    is how many seconds the run had measured by its end."""
 
     table: int
     cell: CellResult
@@ -345,7 +345,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a table's result. Its reason is the plan's, or is common to all cells that failed."""
+    """Returns a table's result. Its reason is from the plan, or is shared by all failed cells."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

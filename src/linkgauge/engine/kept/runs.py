@@ -86,7 +86,7 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
 
 
 class _Latest(NamedTuple):
-    """The latest runs of this machine and of another one, and a later own run without figures."""
+    """The latest run of this machine and of others. `empty` is a later own run without figures."""
 
     own: Path | None
     other: Path | None
@@ -94,7 +94,7 @@ class _Latest(NamedTuple):
 
 
 def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
-    """Finds the latest runs. An unreadable one counts as this machine's, to show its error."""
+    """Finds the latest runs. An unreadable run counts as this machine's, so its error is shown."""
     other: Path | None = None
     empty: Path | None = None
     for folder in in_order(folders):
@@ -110,7 +110,7 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
     """Returns the folder of the latest run (with `label`, if given). Prefers runs of this machine
-    that have figures, then such runs of other machines. Raises InputError if there is no run."""
+    with figures, then runs of other machines with figures. Raises InputError without any run."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)

@@ -1,8 +1,8 @@
 """Measures other processes' CPU load, and which CPUs of a virtual machine are near each other.
 
 The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
-matter; for a short repetition, this span begins before it. Reading all processes takes
-milliseconds, so it is done only when others are busy, and never while a sample is timed."""
+matter; with a short repetition, the measurement begins earlier. Reading all processes takes
+milliseconds, so it is done only when other processes are busy, never while a sample is timed."""
 
 from __future__ import annotations
 

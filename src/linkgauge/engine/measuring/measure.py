@@ -49,9 +49,9 @@ from .telemetry import sensing
 class CombinedGroup:
     """Groups of copies that run at the same time, each on its own backend. Their start signals are
     given one right after another. Endless copies of the last group end when the other groups have
-    ended, or after `lasting` seconds if all are endless. `places` has the indices of each group's
-    copies among all. `opened` closes all groups, even if closing one fails. Each backend times its
-    own copies; the total is timed on the host, because clocks of backends need not agree."""
+    ended, or after `lasting` seconds if all are endless. `places` has, for each group, the indices
+    of its copies. `opened` closes all groups, even if closing one fails. Each backend times its own
+    copies. The host times the total, because the clocks of backends need not agree."""
 
     policy = SamplingPolicy()
 

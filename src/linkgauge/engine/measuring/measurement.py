@@ -98,9 +98,9 @@ class Measurement:
         self._compared: tuple[_Compared, ...] = ()
         self._repetition = 0
         self.steps = 1
-        """Steps of one loop of the operation, each of which is a latency."""
+        """The number of steps in one loop of the operation. A latency is the time of one step."""
         self.definition: Definition | None = None
-        """The definition of its total, if an earlier repetition determined it."""
+        """How the total is computed; None until a repetition determines it."""
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
         self._counted = planned.counted(size)
@@ -132,8 +132,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers that the last repetition did not use, except for interfering copies and
-        large pointer chases. Concurrent copies differ in seeds, unless they share a buffer."""
+        """Borrows other buffers than the last repetition used. Interfering copies and large pointer
+        chases keep theirs. Concurrent copies have different seeds unless they share a buffer."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -214,8 +214,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills sources with the pattern, unless a plain copy's source still holds it, and
-        destinations with bytes that all differ from it. Does nothing without verification."""
+        """Fills sources with the pattern, and destinations with bytes that all differ from it.
+        Skips a source that still holds the pattern. Does nothing without verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
             if source is not None and not (one.is_plain and pool.is_held(source, given)):

@@ -45,8 +45,8 @@ class Meeting:
         start: bool = False,
         late: bool = False,
     ) -> Mapping[int, _T]:
-        """Sends `found` to all ranks, and returns the values of all, of type `kind`, by rank. If
-        any rank has an error (`reason`), all ranks raise the first one. `moved` is the most bytes
+        """Sends `found` to all ranks. Returns the value of each rank, which has the type `kind`. If
+        any rank has an error (`reason`), all ranks raise the first error. `moved` is the most bytes
         moved before the next meeting. With `start`, ranks agree on a starting time; `late` says
         whether the last start was late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101

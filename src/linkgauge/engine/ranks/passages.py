@@ -23,14 +23,14 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens that found NCCL communicators. A group's first rank creates its token once per run."""
+    """Tokens with which NCCL forms groups. The first rank of a group creates its token."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the tokens of the groups whose first member is `rank`, by the group as text."""
+        """Returns the token of each group whose first member is `rank`. The keys are texts."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -78,8 +78,8 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the copies that NCCL carries out: by the copy's index, the ranks of source and
-    destination. Raises Unsupported if a copy cannot be carried out at all."""
+    """Returns the ranks of source and destination for each copy that NCCL carries out, by the index
+    of the copy. Raises Unsupported if a copy cannot be carried out at all."""
     known = list(found)
     separate = {
         pair: why

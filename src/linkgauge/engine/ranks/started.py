@@ -99,5 +99,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """Returns the launch with rank numbers 0. This value is equal in all ranks on this machine."""
+    """Returns the launch with all rank numbers set to 0, so that ranks of one launch are equal."""
     return launch._replace(rank=0, local_rank=0)

@@ -208,7 +208,7 @@ class ClusterWorker:
         return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns the ranks that use a memory or an engine; all for broadcasts and simulations."""
+        """Returns the ranks that own memories or engines; all for broadcasts and simulations."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}

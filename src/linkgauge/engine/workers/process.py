@@ -57,7 +57,7 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process with the host's backend and at most one other. It loads its modules at once."""
+    """A process that measures cells. It begins to load its modules as soon as it starts."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -98,7 +98,7 @@ class WorkerProcess(Process):
     ) -> _A:
         """Returns the worker's answer to the last command. `left` returns how many more seconds a
         worker in a given state may take, not counting waits for a CPU; with `left`, the worker is
-        ended at `until` at the latest. `heard` receives each `Tried` first."""
+        ended at `until` at the latest. `heard` receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -116,7 +116,7 @@ class WorkerProcess(Process):
 
 
 class BriefWorker(WorkerProcess):
-    """A worker that surveys the machine for a screen. It is killed without waiting for its end."""
+    """A worker that only surveys the machine. It is killed, and nothing waits for its end."""
 
     def kill(self) -> None:
         self.abandon()

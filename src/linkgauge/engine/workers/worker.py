@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. Under a profiler, nothing is tuned, and launches may wait."""
+        """The engines' settings. A profiler turns tuning off, and may make calls wait."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines

@@ -1,6 +1,6 @@
-"""Decides which runs of a cell can be compared, because other programs slow a cell as a broken link
-does. The machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
-the time in which a cache line moves between CPUs must also be as usual, because a host may move a
+"""Decides which runs of a cell can be compared. Other programs can slow a cell like a broken link,
+so the machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
+the time that a cache line takes between CPUs must also be as usual, because a host may move a
 guest's CPUs (model/hardware/host_use.py)."""
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """Returns both sides without cells whose load differs from the baseline's usual load. If it
-    differs in all current runs, the cell stays, and its disturbance is returned, too."""
+    """Returns both sides without cells whose load differs from the baseline's usual load. If a
+    cell's load differs in all current runs, keeps these cells, and returns the difference."""
     before, after = (grouped((key_of(one.cell), one) for one in _seen(runs))
                      for runs in (baseline, current))  # fmt: skip
     left_out: set[int] = set()

@@ -34,9 +34,9 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns at most `most` of the runs `found` that can be compared with `first`: the latest ones
-    that are not in `used`, oldest first. Runs later than `first` are left out, because they may
-    already have the change that is looked for."""
+    """Returns the latest runs in `found` that can be compared with `first` and are not in `used`:
+    at most `most`, oldest first. Leaves out runs later than `first`, because they may already have
+    the change to find."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}
@@ -67,8 +67,8 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 class Since(msgspec.Struct, frozen=True):
     """What changed since earlier runs. `largest` is the largest group of changed cells, and `more`
-    the number of cells in other groups. `facts` are changes in the machine. `earlier` serves to
-    judge parts; it is null for too few runs."""
+    the number of cells in other groups. `facts` are changes in the machine. `earlier` is the
+    reference for judging parts; null if there are too few runs."""
 
     runs: int
     cells: int
@@ -115,9 +115,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs. Recent runs that show the same loss are no reference: runs
-    already known to be low or, if nothing changed in the machine, up to seven runs. Returns None if
-    no cell changed, or if it is unknown how much runs vary."""
+    """Compares a run with earlier runs. Leaves out recent runs that may have the same loss: the
+    runs known to be low or, if the machine did not change, up to seven runs. Returns None if too
+    little is known to compare."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
@@ -145,8 +145,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with earlier runs. `sides` has counts of recent runs that may show the same
-    loss; they are tried in turn."""
+    """Compares a run with earlier runs. `sides` lists how many recent runs may have the same loss,
+    in the order in which to try the numbers."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:

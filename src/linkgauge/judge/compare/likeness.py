@@ -44,8 +44,8 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
     """A cell's figure in one run. `figure` is the median, null if it is not positive. The interval
     from `low` to `high` holds another run's figure with the probability `coverage`; without
     `coverage`, it says nothing about other runs. `host` is the part of the host on which the figure
-    depends. `path` is null in the history and in older files, `bytes` in older files and for work
-    without memory. `tried` is false if the run ended before the cell's turn."""
+    depends. Older files lack `path` and `bytes`, the history lacks `path`, and work without memory
+    lacks `bytes`. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -82,9 +82,9 @@ def as_recorded(run: RunFigures) -> RunFigures:
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
-    """Replaces default sizes in comparable runs by the first run's, so that their cells match.
-    Default sizes depend on free memory, and are so large that figures do not depend on them. Tables
-    with several sizes stay as they are."""
+    """Replaces default sizes by the sizes of the first run, so that cells of the runs match.
+    Default sizes depend on free memory, and are too large to affect figures. Leaves benchmarks with
+    several sizes as they are."""
     if len({run.settings.sizes for run in runs}) > 1:
         return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
@@ -102,8 +102,8 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one run. If `again`, it only measured cells that another run left unclear.
-    `busy` has other processes' ids by accelerator. If `anew`, intervals were computed anew."""
+    """The figures of one run. `again`: the run only repeats cells that another run left unclear.
+    `busy` has other processes' ids by accelerator. `anew`: intervals were computed again."""
 
     id: str
     label: str
@@ -159,7 +159,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
-    """Converts a figure. `sources` and `more` have the fields that only a whole run has."""
+    """Converts a figure. `sources` and `more` supply the fields that `figure` lacks."""
     if figure.status != "pass":
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
@@ -178,7 +178,7 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns facts and settings in which sides differ and on which figures depend."""
+    """Returns the facts and settings that affect figures and differ between sides."""
     machines = [[run.machine for run in side] for side in sides]
     facts = [
         Fact(name, tuple(joined(map(read, side), "; ") for side in machines))

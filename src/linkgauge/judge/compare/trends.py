@@ -52,8 +52,8 @@ class SharedChange(msgspec.Struct, frozen=True):
     until: The number of the run before `since`.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs; if there are none, those between the
-      next two runs between which the cells may have changed.
+    facts: The changes in the machine between these two runs; if there are none, the changes between
+      the nearest other runs between which the cells may have changed.
     cells: The cells."""
 
     since: int

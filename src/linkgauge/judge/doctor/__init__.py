@@ -177,7 +177,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a cause affected a finding's cells: True if unknown, for all but capped clocks."""
+    """Whether a cause may explain a finding. Capped clocks only explain findings on their cells."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 
@@ -257,7 +257,7 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings on measured parts; all warnings if a cell failed or is low."""
+    """Returns failures and warnings on measured parts; if a cell failed or is low, all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -76,8 +76,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns the bandwidth of an all-reduce that is only as fast as rings, the bandwidth with
-    reductions in switches, the cell, and these switches; None for other cells."""
+    """For an all-reduce that is only as fast as rings, returns its bandwidth, the bandwidth with
+    reductions in switches, the cell, and the switches. Returns None for other cells."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     is_sum = isinstance(work, Collective) and work.collective == "all_reduce"
@@ -123,8 +123,8 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Finds cells below the share `least` of their usual figure. Returns the lowest one's usual
-    figure, the cell, a text with the number of cells, and their names; None if there are none."""
+    """Finds cells below the share `least` of their usual figure. Returns the usual figure of the
+    slowest cell, this cell, a text on the number of cells, and all names; None without cells."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None
@@ -190,7 +190,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Reports links that only collectives used: their figures may not show a slow link."""
+    """Reports links that only collectives used, because collectives may not show a slow link."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -14,8 +14,8 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns an expectation whose reason names the assumed facts on which a cell's figure depends,
-    or None if there are none. Rates of host memory that this run measured are not known facts."""
+    """Returns an expectation whose reason names the assumed facts on which a cell's figure depends.
+    Returns None if the figure depends on no assumed fact."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
     if expected.achievable is not None and not expected.measured:

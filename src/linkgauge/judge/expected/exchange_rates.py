@@ -73,7 +73,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns bounds for verdicts; wide ones for links without figures of healthy machines."""
+        """Returns bounds for verdicts; wide bounds for links without known healthy figures."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):

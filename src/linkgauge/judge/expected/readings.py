@@ -78,8 +78,8 @@ def _rate(wire: Wire) -> float:
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields the address of each end that carried more than its speed allows, with the link's speed
-    under load: the lowest supported speed that suffices, or else the lowest speed of PCIe."""
+    """Yields each end that carried more than its speed allows: its address, and its likely speed
+    under load. This is the lowest speed that suffices, supported ones first."""
     ends = _ends(wire)
     able = [*(end.link.max_speed for end in ends), wire.upper and wire.upper.link.target]
     for end in ends:
