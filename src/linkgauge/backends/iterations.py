@@ -35,13 +35,13 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 def single_iterations(steps: int) -> SamplingPolicy:
-    """Returns a policy in which a sample is one iteration, with `steps` latencies."""
+    """Returns a policy in which a sample is one iteration. Its time ÷ `steps` is a latency."""
     return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
-    """Repeats C calls, timed by the host. A loop makes all `calls` once and takes `steps`
-    latencies. `begin(iterations)` is called first. `error_of(status, index)` returns the error of a
+    """Repeats C calls, timed by the host. A loop makes all `calls` once. Its time ÷ `steps` is a
+    latency. `begin(iterations)` is called first. `error_of(status, index)` returns the error of a
     failed call. `made` is closed with the group."""
 
     def __init__(
@@ -59,7 +59,7 @@ class IteratedGroup(Gated):
         self.policy = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Returns times. Raises a failed call's error, Unsupported if the clock is too coarse."""
+        """Returns the times. Raises a failed call's error, or Unsupported for a coarse clock."""
         loops, batches = self.pass_gate()
         count = WARM_UPS + loops * batches
         self._begin(count)
@@ -143,7 +143,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns a copy by a device's queue. The native core makes its calls; `made` frees them."""
+    """Returns the work of a copy by a device's queue. Closing the work closes `made`."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

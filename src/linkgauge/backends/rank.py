@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A rank's buffer. `here` is None unless it is in this process; `handle` opens it elsewhere."""
+    """A rank's buffer. `here` is None in other processes, which open the buffer by `handle`."""
 
     warnings: tuple[str, ...] = ()
 
@@ -89,8 +89,7 @@ class RankBackend(Backend, Protocol):
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Lets the library move bytes for other ranks. Does nothing if it needs no calls for
-        that."""
+        """Lets the library move bytes for other ranks, if it needs a call for that."""
         return
 
     def look(self) -> Inventory:
@@ -109,7 +108,7 @@ class RankBackend(Backend, Protocol):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> Sequence[Buffer]:
-        """Allocates buffers on all of `ranks` together, for repetitions of this number."""
+        """Allocates buffers on all of `ranks` together, only for repetition number `repetition`."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
@@ -193,7 +192,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """A rank with one `device`, by a backend that has no ranks itself."""
+    """A rank with one `device`, measured by a backend that knows no ranks."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name

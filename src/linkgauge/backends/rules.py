@@ -55,7 +55,7 @@ def of_threads(
 def of_places(
     transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
 ) -> Iterator[Rule]:
-    """Refuses memories that are not in this process, or that the library cannot access."""
+    """Yields rules that refuse memories of other processes, or that the library cannot access."""
     for memory in (*transfer.memories, transfer.engine.owner):
         place = memory.place
         other = f"{place} belongs to another process: {library} has no memory across processes"
@@ -71,7 +71,7 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Refuses an engine at neither end of a copy. `device` is how messages call such a device."""
+    """Yields rules that refuse an engine at neither end of a copy. `device` is for messages."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -84,7 +84,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Refuses pinned memory on any node but the device's nearest, as the driver ignores nodes."""
+    """Returns a rule that refuses pinned memory on any node except the nearest to the device."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
@@ -97,7 +97,7 @@ def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[st
 
 
 def of_load(transfer: Transfer) -> Rule:
-    """Refuses a load at a share of its rate, for backends that cannot limit rates."""
+    """Returns a rule for backends that cannot limit rates. It refuses loads below the full rate."""
     held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
     return transfer.load != FULL_LOAD, f"{held}: {transfer.load}%"
 
@@ -133,7 +133,7 @@ def lacking(name: str, operation: OperationName) -> Unsupported:
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several copies, as some operations are measured one at a time."""
+    """Raises Unsupported for several copies, because latencies are measured one at a time."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
@@ -156,7 +156,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported unless a ping-pong has CPUs as ends, and other operations memories."""
+    """Raises Unsupported unless ping-pongs between CPUs start at a CPU and other copies do not."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -176,7 +176,7 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves this thread to CPUs of the node `near`, if Linux permits it and there are others."""
+    """Moves this thread to CPUs of node `near`, if Linux permits it and there are other nodes."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

@@ -24,7 +24,7 @@ LOAD_BYTES = 64 << 20
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
     """Yields paths: a name, the far memory, and the near memory, whose device carries out the copy.
-    The paths join the host and each device, and the first device and every other (in the full
+    Paths join the host and each device, and the first device and each other device (in the full
     profile, all pairs of devices)."""
     memories = fabric.memories
     for memory, near in fabric.with_near:

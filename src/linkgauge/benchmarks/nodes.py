@@ -1,11 +1,11 @@
 """Benchmarks between many nodes: hosts, or nodes of a simulated machine.
 
-Between few nodes, all pairs are measured, in rounds as in a tournament. Between many, a ring and
-bisections are measured, so that the time does not grow with the pairs; of very many nodes, a
-sample. A rail is made of one device of each node: of the first devices, of the second ones, and so
-on. In a ring or a bisection, every node sends at once to the node a fixed number of places further
-on, which fills shared links. In a fat tree that routes by destination, such transfers need not
-share a link (E. Zahavi, see model/hardware/map.py)."""
+Between few nodes, all pairs are measured, in rounds as in a tournament. Between many nodes, a ring
+and bisections are measured, so that the time does not grow with the pairs. Of very many nodes, a
+sample is measured. The first rail has the first device of each node, the second rail the second
+device, and so on. In a ring or a bisection, all nodes send at once, each to the node a fixed number
+of places further on, which fills shared links. In a fat tree that routes by destination, such
+transfers need not share a link (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Nodes(NamedTuple):
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns a sample if nodes are more than MOST_NODES: blocks of neighbours. A block
-        includes all nodes of a switch that has at most half as many nodes."""
+        """Returns all nodes if they are at most MOST_NODES, else BLOCKS blocks of neighbouring
+        nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -70,8 +70,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark with a cell for each step and rail. If `of_pairs` is set, it is instead a matrix
-    of at most that many nodes, and each cell has the transfers of all rails."""
+    """A benchmark with a cell for each step and rail. If `of_pairs` is set, each cell has the
+    transfers of all rails instead, and more than `of_pairs` nodes are not measured."""
 
     steps: Steps
     of_pairs: int | None = None

@@ -51,8 +51,8 @@ def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter for runs; only fields that are set count. `accelerator` is a part of a model's name.
-    `since` and `until` (exclusive) are in microseconds since 1970. `last`: the latest runs only."""
+    """A filter for runs. A field that is not set matches all. `accelerator` is a part of a model's
+    name. `since` and `until` (exclusive) are in µs since 1970. `last` counts latest runs."""
 
     host: str | None = None
     label: str | None = None
@@ -168,7 +168,7 @@ def earlier_runs(
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
     """Returns complete earlier runs of the same machine and setup, latest first. Profiled runs are
-    left out, and so are runs before the run whose level was accepted last. Raises StoreError."""
+    left out, and so are runs before the last run with accepted figures. Raises StoreError."""
     with store.reading() as connection:
         where, _ = _before(connection, run)
         if label is not None:
@@ -187,10 +187,10 @@ def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
     """Returns medians of the run's benchmarks in complete earlier runs of the same machine and
-    setup. A run counts if it was no worse than its predecessors or if its level was accepted. Of
-    the `last` such runs, those in a state `equivalent` to the latest one's are taken, or all if
-    these are fewer than `fewest`. Worse runs after the latest of them are added. Returns None if no
-    run counts. Raises StoreError."""
+    setup. A run counts if it was no worse than the runs before it or if its figures were accepted.
+    If at least `fewest` of the `last` such runs have a state `equivalent` to that of the latest
+    one, only these runs are taken, else all. Worse runs after the latest one are added. Returns
+    None if no run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -218,8 +218,8 @@ def earlier_medians(
 
 
 def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
-    """Returns the conditions for earlier runs, and the condition for runs that count: those that
-    were no worse than their predecessors, or that began before the level was accepted."""
+    """Returns the conditions for earlier runs, and the condition for runs that count: runs that
+    were no worse than the runs before, or that began before their figures were accepted."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
     where: list[_Condition] = [

@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns a machine's row, without the number of accelerators, because one may be lost."""
+    """Returns a machine's row. It stays equal if one of several accelerators of a model is lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -105,7 +105,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns the row of the machine's state, and its facts' rows without the state's number."""
+    """Returns the row of the machine's state, and the rows of its facts without the state's id."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -135,7 +135,7 @@ def figure_row(figure: Figure) -> Row:
 
 
 def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
-    """Returns a run's row, without the numbers of machine, state and setup. `digest` identifies the
+    """Returns a run's row without the ids of its machine, state and setup. `digest` identifies the
     run; `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname

@@ -64,7 +64,7 @@ class InputError(LinkgaugeError):
 
 
 def pip_install(requirement: str) -> str:
-    """Returns the pip command for this Python. The `pip` on the PATH often serves another one."""
+    """Returns the pip command for this Python. The `pip` on the PATH may be another Python's."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 

@@ -62,8 +62,8 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 class Transfer:
     """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. With
-    `both_ways`, one kernel copies over one pair of buffers, and every other chunk goes back, as in
-    nvbandwidth's split warps. It is no Struct, so that msgspec calls the hooks of `notation`."""
+    `both_ways`, one kernel copies alternate chunks of two buffers in opposite directions, as in
+    nvbandwidth's split warps. This is no Struct, so that msgspec calls the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -130,8 +130,8 @@ class Transfer:
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields source, destination, access and fraction of the bytes for each leg. The engine
-        reads the source and writes the destination, unless it owns that memory."""
+        """Yields each leg between the engine's owner and another memory: source, destination,
+        access, and fraction of the bytes."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -297,7 +297,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of a loop that the headline figure counts; for a collective, algbw."""
+        """Returns the bytes of a loop that the headline figure, or a collective's algbw, counts."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -327,7 +327,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` name the matrices of single transfers. With `sweep`, columns are
+    """A matrix of cells. `parts` has a name for each transfer of a cell. With `sweep`, columns are
     settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str

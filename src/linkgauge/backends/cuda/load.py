@@ -23,15 +23,15 @@ LIMIT = 3.0
 _WHOLE = 0.02
 """Seconds for which the full rate of a load is measured."""
 _LEAST = 0.005
-"""The shortest time of a load in seconds. Its rate counts only whole tiles."""
+"""The shortest time of a load in seconds. A shorter load has no exact rate."""
 _STREAM = 2
 """The number of the first stream for loads. Lower numbers are for the measured group."""
 _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """A kernel that copies to load a link; `number` counts the loads of a group. Raises Unsupported
-    if the transfer cannot be a load."""
+    """A kernel that keeps a link busy with copies. `number` is the load's index in its group.
+    Raises Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer

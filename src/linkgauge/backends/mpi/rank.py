@@ -2,7 +2,7 @@
 that owns the engine times a copy from before the first call until all bytes have arrived. With the
 engine `rma`, this rank writes (MPI_Put) or reads (MPI_Get) a window of the other rank's memory, and
 flushes. The engine `msg` sends messages (MPI_Isend, MPI_Irecv). If the destination owns the engine,
-it requests them first; if the source does, the destination acknowledges the last message."""
+the destination first requests the messages, else it acknowledges the last message."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Puts all buffers into one window, as this takes no longer than for one buffer. The speed
-        of memory partly depends on addresses, so only repetitions of the same number use the same
-        window. It has room for the largest buffers that these ranks have had, for later cells."""
+        """Puts all buffers into one window, which takes no longer than one buffer. The window has
+        room for the largest buffers of these ranks so far, so that later cells can use it. It
+        serves one repetition number only, because memory's speed partly depends on addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:

@@ -1,4 +1,4 @@
-"""How one work-item follows pointers. The ring is checked before, the last address after."""
+"""How one work-item follows pointers. The ring is checked first, the last address at the end."""
 
 from __future__ import annotations
 

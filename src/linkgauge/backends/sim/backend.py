@@ -122,7 +122,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
-        """Returns all facts of the machine, after the cells that were measured so far."""
+        """Returns all facts of the machine, as they are after the cells measured so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -225,7 +225,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns groups: a kernel that uses no links, copies that last as long, and both."""
+        """Returns None and three groups: a kernel without links, equally long copies, and both."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -334,7 +334,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
-        """Returns a key that equivalent cells share, or None if a fault may affect the cell."""
+        """Returns a key that equivalent cells share, or None if the cell may have no equivalent."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None

@@ -63,8 +63,8 @@ class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives exchange data. The fastest way is used. `efficiency` is the share of links'
-    rates that they achieve, `reductions` the same if switches reduce (null: `efficiency`)."""
+    """How collectives exchange data, in the fastest possible way. `efficiency` is the share of the
+    links' rates that they achieve, or `reductions` if switches reduce (null: `efficiency`)."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -74,7 +74,7 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The highest rates of an engine in bytes/s (null: no limit). `peer_read` and `peer_write`
-    limit the engines of all other devices together, in this device's memory. `startup` is the time
+    limit the total rate of all other devices in this device's memory. `startup` is the time
     in seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
 
     read: Rate | None = None
@@ -88,10 +88,10 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A kind of link. Each direction has `rate` × `count` bytes/s. A payload takes payload ÷
-    `efficiency` of its own direction, and payload × `reverse` of the other. `latency` is the
-    seconds that a link adds to the round trip of an access. `jitter` is the relative standard
-    deviation that it adds to a figure."""
+    """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
+    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other. A link adds
+    `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
+    to a figure."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -118,9 +118,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share a node's links. Both together have `reads`, `writes` or
-    `mixed` times the rate that one has alone. A device that writes gets the share `write` of this;
-    one that reads gets `read` times its rate alone. The threads get the rest."""
+    """How host threads and a device share a node's links. Their total rate is `reads`, `writes` or
+    `mixed` times the rate of one alone. A device that writes gets the fraction `write` of the total
+    rate. A device that reads gets `read` times the rate of one alone. Threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -133,16 +133,16 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
-        """Returns the device's and the threads' shares of the rate. Arguments say who writes."""
+        """Returns the device's and the threads' shares. An argument is true if its side writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
         own = both * self.write if device else self.read
         return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """NUMA nodes of one kind. `rate` counts reads and writes in bytes/s; `latency` is that of an
-    access in seconds. A byte that threads write to an array takes `writes` times the rate, because
-    they first read it into a cache."""
+    """NUMA nodes of one kind. `rate` counts reads and writes in bytes/s. An access takes `latency`
+    seconds. A byte that threads write to an array counts as `writes` bytes, because the threads
+    first read it into a cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -185,8 +185,8 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Devices of one kind. `memory_rate` counts reads and writes in bytes/s. PCI addresses must be
     quoted, as YAML would read them as numbers. If `node` is true, each device is on a host of its
-    own, and PCI shows only the devices whose address is in `pci`. Each such group is a rail: host i
-    has the i-th device of each."""
+    own, and PCI shows only the devices whose address is in `pci`. Such groups are rails: host i has
+    the i-th device of each group."""
 
     count: Count = 1
     model: str
@@ -246,8 +246,8 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of one kind. They join all names of a `mesh`, or `pairs` of names, or `each` name and
-    one in `to` (consecutive names may share it), or `every` name and all in `to`."""
+    """Links of one kind: between all names of a `mesh`, between `pairs` of names, from `each` name
+    to one in `to` (consecutive names may share one), or from `every` name to all in `to`."""
 
     kind: str
     mesh: str | None = None

@@ -86,7 +86,7 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """A drift: each cell has 1 + `per_cell` times the rate of the cell before."""
+    """A drift: each cell has (1 + `per_cell`) × the rate of the cell before."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -191,8 +191,8 @@ def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target is not in `names`. `faults` pairs text and
-    fault."""
+    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs:
+    a fault's text and the fault."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib

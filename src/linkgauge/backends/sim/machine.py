@@ -55,7 +55,7 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Returns a machine. Raises InputError for a bad description, fault or target."""
+    """Builds a simulation's machine. Raises InputError for a bad description, fault or target."""
     parts = built(simulation.description, ())
     if faults := faults_of(simulation):
         typed = (*parts.hardware.description.faults, *simulation.faults)

@@ -68,7 +68,7 @@ class Trouble:
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns each resource's bytes/s: for cells of a round, the lowest that faults leave."""
+        """Returns each resource's bytes/s: the lowest that faults leave in any current cell."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -86,7 +86,7 @@ class Trouble:
                 yield fault
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to the copy `place`."""
+        """Returns the relative standard deviation that faults add to the copy at index `place`."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:

@@ -1,4 +1,4 @@
-"""Removes secrets from the files of every capture, and names from those of an anonymous one."""
+"""Removes secrets from the files of a capture, and also names if the capture is anonymous."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _groups(who: Anonymizer, text: str) -> str:
 
 
 def _group(who: Anonymizer, path: str) -> str:
-    """Replaces the words in a path of control groups that no common software uses (`_GROUPS`)."""
+    """Replaces words in a control group's path, except words of common software (`_GROUPS`)."""
 
     def kept(word: re.Match[str]) -> str:
         is_known = word["kept"] or _GROUPS.fullmatch(word[0])
@@ -234,7 +234,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in a path. The kernel chooses files' own names: in these, only ids change."""
+    """Replaces names in a path. In a file's own name, which the kernel chose, only ids change."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

@@ -153,7 +153,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     cells: The results of each cell over all rounds.
     worst: The slowest samples.
     failed: The first repetitions that did not pass.
-    more: The number of repetitions that did not pass beyond those in `failed`.
+    more: The number of other repetitions that did not pass, which `failed` does not list.
     devices: The readings of each device."""
 
     asked: Soaking

@@ -35,7 +35,7 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
 
 
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
-    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
+    """The times of one rank in a collective. The rank that arrives last does not wait for others.
 
     seconds: Seconds that the rank spends in each collective; absent if they are in samples.bin.
     summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
@@ -50,7 +50,7 @@ class StoredCell(CellResult, frozen=True, gc=False):
     samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
     readings: What the accelerators' libraries reported, or indices in the result's `readings`.
     verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
-    not_judged: Why the cell is not judged, else null. In older files, `unsure` is `perhaps low`."""
+    not_judged: Why the cell is not judged, else null. `unsure` in older files is `perhaps low`."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]

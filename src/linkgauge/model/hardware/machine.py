@@ -72,7 +72,7 @@ class Device(msgspec.Struct, frozen=True):
     notes: Remarks of its backend about the device.
     is_cpu: Whether the device is the host's processor, which a backend such as PoCL offers.
     node: The cluster node whose network interface the device represents; else null.
-    rail: The rail (the nodes' interfaces on the same switches); null for a node's only one."""
+    rail: The rail (nodes' interfaces on the same switches); null for a node's only interface."""
 
     memory: MemoryName
     model: Product
@@ -190,8 +190,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each accelerator by its memory, such as `cuda:0`, or, if no backend
-        lists the accelerator, by the address itself."""
+        """The PCI address of each accelerator, by the name of its memory (`cuda:0`). If no backend
+        lists the accelerator, the name is the address itself."""
         known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))

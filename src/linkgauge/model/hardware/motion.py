@@ -1,4 +1,4 @@
-"""How flows are simulated that share a machine at max-min fair rates and may wait in queues."""
+"""Simulates flows that share a machine at max-min fair rates and may wait in queues."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """What limits a workload. `kind` is None if no part of the machine is busy half of the time.
-    `share` is the part of the time in which it is busy, and `shares` has this share of every
-    part."""
+    """What limits a workload. `shares` has, for each part of the machine, the fraction of the time
+    for which it is busy. `kind` and `share` are the limiting part and its fraction; `kind` is None
+    if no part is busy half of the time."""
 
     kind: BoundKind | None
     share: float

@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of a figure between runs. `alone` is another estimate, such as from the cell's
-    own runs only, that holds instead for a share `doubted` of cells."""
+    """The variance of a figure between runs. For a share `doubted` of cells, another estimate is
+    right: `alone`, such as the variance of the cell's own runs."""
 
     variance: float
     degrees: float
@@ -49,7 +49,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """A cell's runs in several sets. In `sets`, each run has its number and the distance of its
+    """A cell's runs in several sets. A run in a set is a pair: its number, and the distance of its
     figure from the mean of the set. Similar cells have the same `kind`."""
 
     kind: Hashable
@@ -72,7 +72,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns each cell's spread; None if unknown. `whole` has more runs of each cell."""
+    """Returns each cell's spread, None if unknown. `whole` has the same cells with more runs."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -90,7 +90,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the spreads. Their `alone` is the mean spread of much noisier, similar cells."""
+    """Returns the spreads, with the mean spread of much noisier, similar cells as `alone`."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 

@@ -51,7 +51,7 @@ def shift_found(p: float, degrees: float, power: float) -> float:
 
 
 def beyond(ratio: float, degrees: float, of: float) -> float:
-    """Returns the probability that two estimates of one variance have a ratio above `ratio`."""
+    """Returns the probability of F > `ratio`, for F with `degrees` and `of` degrees of freedom."""
     return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 

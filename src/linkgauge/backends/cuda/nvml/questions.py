@@ -1,4 +1,4 @@
-"""How NVML is asked about a device, when any call may fail."""
+"""Asks NVML about a device. Any call may fail."""
 
 from __future__ import annotations
 
