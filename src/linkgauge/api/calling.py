@@ -47,9 +47,9 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Yields the options of the command `name`, made from a call's arguments. Inside, an InputError
-    names Python keywords instead of options. Raises InputError for values that the command refuses,
-    TypeError for an unknown keyword, Interrupted after Ctrl-C."""
+    """Yields the options of the command `name`, made from a call's arguments. In the `with` block,
+    an InputError names Python keywords instead of options. Raises InputError for values that the
+    command refuses, TypeError for an unknown keyword, Interrupted after Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}

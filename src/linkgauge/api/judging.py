@@ -38,8 +38,8 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns the hardware of this, a simulated or a captured machine, or of a run's, as `linkgauge
-    devices` does. Links are in bytes/s. Raises InputError if the machine cannot be read."""
+    """Returns the hardware of a run's machine or, without `run`, of this, a simulated or a captured
+    machine, as `linkgauge devices` does. Links are in bytes/s. Raises InputError if unreadable."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -65,8 +65,8 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns the problems found in a run or, without `run`, in the setup of this, a simulated or a
-    captured machine, as `linkgauge doctor` does. Raises InputError if it cannot be read."""
+    """Returns the problems in a run or, by default, in the setup of this, a simulated or a captured
+    machine, as `linkgauge doctor` does. Raises InputError if the run or machine is unreadable."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -80,8 +80,8 @@ def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findin
 def judge_files(
     paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
 ) -> MeasuredRun:
-    """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are this output,
-    and files about the machine, unless `machine` names it (`8 x H100 SXM`). For several hosts,
+    """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are the files of
+    this output and, unless `machine` names it (`8 x H100 SXM`), of the machine. For several hosts,
     returns the worst host's run. Runs are kept below `out`, or nowhere if `out` is None (the
     default). Raises InputError without figures or a machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
@@ -123,7 +123,7 @@ def gate(
     """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
     The result's `code` is 0 for a pass, 1 if a cell is slower, missing or has a worse status, 3 if
     the comparison is inconclusive, 4 if no cell could be compared. `rerun` is how many more times
-    to measure cells that may be slower, with the errors of `run`. Fractions are numbers or text.
+    to measure cells that may be slower; it raises what `run` raises. Fractions are numbers or text.
     Raises InputError if a side has no runs, or machines or settings differ (unless `force`)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 

@@ -21,7 +21,7 @@ from .spending import setup_seconds
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
 QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
-"""The aim of a quick run: it grows with the number of cells where that is too short for all."""
+"""A quick run's aim is at most the first (in all) or, if longer, the second times its cells."""
 TIMES = 2.0
 """The factor by which a busy machine may make a run longer."""
 START_SECONDS = 30.0
@@ -49,8 +49,8 @@ class Promise(NamedTuple):
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns the duration that the user `asked` for or, for "plan", that the plan needs. Returns
-    None for None, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    """Returns a run's duration: what the user `asked` for or, for "plan", what the plan needs.
+    Returns None for None, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     if settings.simulation or settings.soak or settings.profiler:
@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Some of the time is reserved for ending the run, more of it if loading took long or
-    waited for CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Reserves time for ending the run, and more time if loading took long or waited for
+    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

@@ -67,7 +67,7 @@ class Observer:
         """Called when a repetition of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """Called when a table's result is final, unless doubtful cells are measured again."""
+        """Called when a table is complete. Its doubtful cells may still be measured again."""
 
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
@@ -193,8 +193,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """Counts the seconds that a run has spent measuring, without times when it was interrupted. On
-    a simulated machine, they are simulated: at least `REPETITION_SECONDS` for each repetition."""
+    """Counts the seconds that a run has spent measuring, without interruptions. On a simulated
+    machine, a repetition counts its simulated seconds, at least `REPETITION_SECONDS`."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -224,7 +224,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`. Then records the kernel's last messages."""
+        """Lets a signal end this block, but not `keep`. Records the kernel's last messages then."""
         with self._interrupts:
             try:
                 yield

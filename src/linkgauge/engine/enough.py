@@ -16,14 +16,13 @@ from linkgauge.model.transfer import Cell
 
 _DEGREES = 6
 """The degrees of freedom that the variance between repetitions should have. Student's t is then
-2.45, little more than the 1.96 of a known variance. They also show whether the precision can be
-reached."""
+2.45, little more than the 1.96 of a known variance."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """The fewest samples of a cell that show that it cannot become precise."""
 REPETITIONS = 3
-"""The repetitions of a cell that make its interval count the variation between moments."""
+"""The repetitions that a cell needs for an interval that includes variation over time."""
 PRODUCT_REPETITIONS = 6
 """The repetitions of a matrix product on a device: its speed under a power cap varies between
 moments, and by three repetitions alone Student's t makes ranges of ±5 %."""
@@ -86,8 +85,8 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell with merged repetitions is done although there is time: it failed, cannot be
-    repeated, or is precise enough. `max_time` counts only if `precision` is 0."""
+    """Whether a cell with merged repetitions needs no more, even if there is time: it failed,
+    cannot be repeated, or is precise enough. If `precision` is 0, it needs `max_time`."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

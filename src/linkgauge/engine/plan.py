@@ -42,8 +42,8 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Returns a device set for each accelerator backend. It holds the devices that are named
-    (`opencl:1`, an index of every backend, a UUID or a PCI address), or all. `with_cpus` includes
+    """Returns a device set for each accelerator backend. It holds the devices that are named (by
+    `opencl:1`, an index in every backend, a UUID or a PCI address), or all. `with_cpus` includes
     host processors that a backend lists as devices. Host memory is on `host_node`, by default near
     each device. Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
@@ -108,7 +108,7 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
     `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
-    is a size in bytes that a first look found. Raises InputError without benchmarks."""
+    is the buffer size in bytes of a first look. Raises InputError if no benchmark results."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))

@@ -50,9 +50,9 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Peers:
-    """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for matrix
-    products, whose speed depends on the card's power, and where ranks share CPUs, because one
-    repetition may lack CPUs. `waiting` counts the cells that this pass still repeats."""
+    """Equivalent cells. Each gets at least `always` repetitions, however long they take: several
+    for matrix products, whose speed varies with the card's power, and for ranks that share CPUs.
+    `waiting` counts the cells that this pass still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -228,8 +228,8 @@ class Repetitions:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass over these cells and all cells measured with them, whatever time they took
-        before. The rest of a budget that the user gave is spent on imprecise cells."""
+        """Adds a pass over these cells and all cells measured with them, even if their time
+        is used. The time left of a user's budget is then spent on imprecise cells."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -258,7 +258,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Estimates the time of all cells' fewest repetitions. `of` returns the seconds of one."""
+        """Estimates the time of all cells' fewest repetitions, each by `of`."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)

@@ -128,7 +128,7 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
     """Returns a benchmark's size in bytes. `size` is the profile's or, if `profile` is None, the
     user's. In a profile, host benchmarks get a larger size if `size` would measure caches. Copies
-    between ranks' host memories get a smaller one if that suffices, to allocate windows faster."""
+    between ranks' host memories get a smaller size if it still exceeds the caches."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

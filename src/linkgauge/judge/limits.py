@@ -4,8 +4,8 @@
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
       - {limit: ">= 0.9 × achievable"}
 
-`device` is a pattern for the device's model (the processor's if only the host takes part),
-`benchmark` one for the benchmark's name; both accept `*`, `?` and `[…]` and default to all.
+`device` is a pattern for the device's model (the processor's if only the host takes part).
+`benchmark` is a pattern for the benchmark's name. Both accept `*`, `?` and `[…]`; default: all.
 `limit` is a bound as in `limit_bounds.py`."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Finds other processes that used devices: by the library's figures, by use before the run, or by
-CPU time while cells were measured. A process that only has a device open slows nothing."""
+"""Finds other processes that used devices: the library says so, the device was busy before the run,
+or the process used CPU time while cells were measured. Having a device open is not use."""
 
 from __future__ import annotations
 

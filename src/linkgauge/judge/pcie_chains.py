@@ -17,15 +17,15 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
-"""A single reading may catch a link waking up."""
+"""The number of latest readings whose highest counts: a link may be waking up at one reading."""
 _CLEAR = 0.97
-"""The share of its peers' figure below which copies over a link that counts errors are slow."""
+"""The share of the peers' figure below which cells are clearly slower than their peers."""
 
 
 class PcieChain:
     """A PCIe link between `function` below and `port` above (None if invisible). `speed` (GT/s) and
     `width` (lanes) are the most that known ends support; `both_*` says whether both are known.
-    `loaded_*` are the latest readings under load, `fastest` the highest one."""
+    `loaded_*` are the highest of the latest readings under load, `fastest` the highest of all."""
 
     def __init__(
         self,
@@ -143,9 +143,9 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
-    """Compares the cells over a link with the median of their peers on other links. If all of them
-    (two or more) stay clearly below, returns the largest share of this median that a cell reaches.
-    Returns None otherwise, or if a cell is low: its verdict then says so."""
+    """Compares the cells over a link with the median of their peers on other links. If two or more
+    cells all stay clearly below it, returns the largest share of the median that a cell reaches.
+    Returns None otherwise, or if a cell's verdict is low already."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

@@ -77,7 +77,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
         """Returns the possible predecessors of a level that begins at point `first`, the cheapest
-        first: cost, index in `best` (-1: none), and the least log latency of the new level."""
+        first: tuples of cost, index in `best` (-1: none), and the new level's least log latency."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)

@@ -185,8 +185,8 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Changes the verdict of a collective from perhaps low to low, if a copy between two of its
-    devices is low, slower than its peers, or slower than on healthy machines: then a link is the
-    reason, not the algorithm. Copies that are slower than on healthy machines become low, too."""
+    devices is low, slower than its peers, or slower than on healthy machines. The reason is then a
+    link, not the algorithm. A copy slower than on healthy machines becomes low, too."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -271,8 +271,8 @@ def _shared(estimate: Expectation) -> Expectation:
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
     interval and last repetition are below a bound, perhaps low if only its median is. A total gets
-    the worst verdict of itself and of the transfers that others should not slow down. With only a
-    theoretical figure, a cell may be ok, never low."""
+    the worst verdict of itself and its transfers that have an expected figure. Without an
+    achievable figure, a cell is never low."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -318,7 +318,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Makes a low cell perhaps low at the largest size, if the collective's rate still rises."""
+    """Makes a collective's low verdict at the largest size perhaps low, if its rate still rises."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]

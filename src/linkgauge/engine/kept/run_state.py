@@ -42,7 +42,7 @@ class PreciseRun:
         self.opened = opened
         self.repetitions = opened.repetitions()
         self.is_settled = False
-        """Whether the cells in doubt were already asked for."""
+        """Whether the run has already chosen the doubtful cells to measure again."""
         self._known: list[Record] = [opened]
 
     @property

@@ -317,7 +317,7 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 class ResultReader:
     """Reads the results of a run.json in turn, with their samples. Raises InputError if the samples
-    do not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
+    do not fit or cells repeat over `most` shared values, msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

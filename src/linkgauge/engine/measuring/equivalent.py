@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim.backend import SimBackend
 
 DRAWS = 4
-"""The number of repetitions of equivalent cells that have noise of their own, so that statistics
-over equivalent cells stay meaningful (docs/simulation-method.md)."""
+"""How often a repetition of equivalent cells is simulated, each time with different noise. So
+statistics over equivalent cells stay meaningful (docs/simulation-method.md)."""
 
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of equivalent cells. `named` locates each memory's name in `cell`: index of the
-    transfer, index among its three memories, and whether only the place is named."""
+    """A repetition of equivalent cells. `named` says where `cell` names each memory: index of the
+    transfer, index in `Transfer.named`, and whether the name is only the memory's place."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
@@ -46,8 +46,8 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns the results of `measure`, or those of an equivalent cell. Transfers run in an
-        order that equivalent cells share, so that a resumed run has the same figures."""
+        """Measures cells with `measure`, or returns the results of an equivalent cell. Equivalent
+        cells have their transfers in one order, so that a resumed run has the same figures."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)

@@ -52,8 +52,8 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, repetition: int = 0
     ) -> Buffer:
-        """Returns a buffer of exactly `size` bytes. Neither another transfer of the cell nor one of
-        the `SETS` - 1 repetitions before and after uses this buffer."""
+        """Returns a buffer of exactly `size` bytes, which no other transfer of the cell uses.
+        Repetitions use `SETS` buffers in turn."""
         key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
@@ -135,8 +135,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share; false if there are none. `written` holds
-    the buffers that transfers write, and `pattern` is their content in the end."""
+    """The staging buffers that transfers of a cell share. It is false without buffers.
+    `written` holds the buffers that transfers write, `pattern` their content in the end."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -153,8 +153,8 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. If an accelerator uses a buffer, its backend
-        allocates it: host threads can access that buffer, but an accelerator cannot access theirs.
+        """Borrows the shared buffers, by memory. A buffer is allocated by an accelerator's backend
+        if an accelerator uses it, because accelerators cannot access buffers of host threads.
         Raises Unsupported for transfers that cannot share a buffer."""
         if not self._users:
             return {}
@@ -173,7 +173,7 @@ class Staging:
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether a transfer runs until others end: host threads only read or write staging."""
+        """Whether host threads run a transfer until others end: it only reads or writes staging."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

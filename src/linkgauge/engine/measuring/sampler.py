@@ -63,7 +63,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether no batch of a copy lies in the window, and one that overlaps it lasts much longer."""
+    """Whether a copy stands still: no batch is in the window, and a very long one overlaps it."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -108,8 +108,8 @@ class TrackedGroup:
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
     """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each transfer's
-    bytes in all loops. A "sustained" total uses the window in which all transfers run, or the span
-    without one. Otherwise each rate is over the transfer's own time."""
+    bytes in all loops. A "sustained" total uses the window in which all transfers run or, if they
+    hardly overlap, the whole span. Otherwise, each rate uses the transfer's own time."""
     if definition == "sustained":
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 class MeetingRank:
     """One rank of a run. `own` is its backend, `hosts` has the machine of each rank. Each
-    repetition has a new `meeting` and a number. `shared` names device memories of several ranks."""
+    repetition has a new `meeting` and a number. `shared` names devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts

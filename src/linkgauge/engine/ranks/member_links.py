@@ -131,7 +131,7 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Gives a sign of life to all other ranks that read their messages."""
+        """Sends a sign of life to each other rank whose channel has room."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -197,7 +197,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares ranks lost: the silent ranks or, if all give signs of life, all late ranks."""
+        """Declares late ranks lost: silent ranks, if any. Stops at the first unless `goes_on`."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

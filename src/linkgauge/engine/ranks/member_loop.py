@@ -1,4 +1,4 @@
-"""The loop of a member. A thread reads commands, so that signs of life are given during work."""
+"""The command loop of a rank. A thread reads, so that work does not stop signs of life."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures this rank's part. A cell's first rank returns results; others do if a cell
+        """Measures this rank's part. The first rank returns results, other ranks only if a cell
         failed."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)

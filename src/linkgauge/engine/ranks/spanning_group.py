@@ -36,8 +36,8 @@ _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. They start at an agreed time by compared clocks, or at once if only
-    one rank has work. A copy that two ranks carry out together counts as work of both."""
+    """Copies of several ranks. The ranks start at an agreed time, or at once if only one rank has
+    work. A copy that two ranks carry out together counts as work of both."""
 
     def __init__(
         self, backend: MeetingRank, copies: Sequence[Copy], operation: OperationName

@@ -11,8 +11,8 @@ from linkgauge.backends.protocol import SamplingPolicy, Timing
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
 SKEWS = (1.0, 0.1, 0.01)
-"""The shares of a sample's time that the difference between starts may exceed. The remark on a
-figure names the largest share that is exceeded."""
+"""Limits of the difference between starts, as shares of a sample's time. A remark names the largest
+limit that is exceeded."""
 
 
 class RankTiming(NamedTuple):

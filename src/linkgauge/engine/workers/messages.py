@@ -1,6 +1,6 @@
 """Messages from the controller to the processes that measure, and the workers' reports of their
-state. They carry complete values and are never sent while a clock runs. A process that sends none
-before its deadline counts as lost."""
+state. A message has complete values and is never sent while a clock runs. A process that sends no
+message before its deadline counts as lost."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 
 class Repetition(msgspec.Struct, frozen=True):
     """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
-    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds; simulated
-    faults count cells from there on. `most` is the seconds after which the repetition is aborted,
-    because the run's time budget ends; None for no limit."""
+    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds, for simulated
+    faults, which count the cells of all rounds. `most` is the seconds after which the repetition is
+    aborted, because the run's time budget ends; None for no limit."""
 
     number: int = 0
     taken: int = 0
@@ -74,7 +74,7 @@ class Tune(msgspec.Struct, frozen=True, tag=True):
 
 
 class FindBuffer(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a buffer size in bytes, `least` to `most`, beyond the caches of this node's CPUs."""
+    """Asks for a buffer size of `least` to `most` bytes that exceeds the caches of a node."""
 
     node: int
     least: int

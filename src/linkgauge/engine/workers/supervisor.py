@@ -85,8 +85,8 @@ def workers_of(
 
 class Supervisor:
     """Measures in worker processes. `first` is a worker that already runs. With `brief`, the
-    machine is only shown: each backend has at most `brief` seconds, and less once another one has
-    found accelerators. Nothing then waits for workers to end."""
+    machine is only shown: each backend has at most `brief` seconds, and less once another backend
+    has found accelerators, and nothing waits for workers to end."""
 
     def __init__(
         self,

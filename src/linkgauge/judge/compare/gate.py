@@ -83,8 +83,8 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    undetectable: A text about large losses that may go unnoticed and, if most cells are not
-      compared, about these cells, with what to do; null if there is neither.
+    undetectable: A text that says how many cells may hide a large loss or are not compared (if most
+      are not), and what to do; null if there is nothing to say.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
@@ -157,8 +157,8 @@ def _waived(one: GateCell, waiving: Waiving) -> GateCell:
 
 
 def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:
-    """Returns 1 for a failure, 4 if nothing could be compared, 3 if a cell is inconclusive, is to
-    be measured again or may hide a large loss, or if most cells are not compared, else 0."""
+    """Returns the exit code: 1 for a failure, 4 if nothing could be compared, 3 if the
+    outcome is uncertain, else 0. `allow_noisy` accepts cells that are too noisy or not compared."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -195,7 +195,7 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:
-    """Returns the baseline's cells that complete current runs should have, by table and devices."""
+    """Returns the baseline's cells that current runs should have; none if a run has not ended."""
     if not all(run.ended for run in current):
         return set()
     every = [cell for run in current for cell in run.cells]
@@ -234,9 +234,9 @@ def _judged(
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """Returns the verdict on a cell with figures on both sides. A proven loss counts if it may be
-    `aim.least` or more. On paths where single healthy runs are sometimes far off, most runs must
-    show it. A larger loss than between any two healthy runs is to be measured again."""
+    """Returns the verdict on a cell with figures on both sides. A proven loss that may reach
+    `aim.least` is a regression. If healthy runs on the cell's path can differ by as much, most runs
+    must show the loss."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)

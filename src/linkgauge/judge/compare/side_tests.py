@@ -97,9 +97,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic. Lists have an entry for each cell: `spreads` says how much runs
-    vary, `sides` has the figures by side, `tests` and `changes` (with adjusted p) are by side after
-    the first. `counts` is the number of tests by side after the first."""
+    """The tests of one statistic. `spreads` says for each cell how much runs vary. `sides` has the
+    figures by side and cell. `tests`, `changes` (with adjusted p; both by side and cell) and
+    `counts` (of tests, by side) leave out the first side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -120,7 +120,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of a cell's figures. `within` is the variance that each side's intervals imply."""
+    """Logarithms of one cell's figures. `within` has each side's variance by its intervals."""
 
     kind: TableId
     within: Sequence[Spread | None]
@@ -146,9 +146,9 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
-    """Tests for each cell how the other sides differ from the first. Runs in `again` measured only
-    some cells, so they show the variation of these cells only. If `joined`, the first side's runs
-    are comparable with the first set of the history."""
+    """Tests for each cell how the other sides differ from the first. `again` has the numbers of
+    runs that measured only some cells: they show the variation of only these cells. If `joined`,
+    the first side's runs are comparable with the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
         for left_out in ((), again)

@@ -12,7 +12,7 @@ from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
-"""Checks of limits that cost little, so that also a small difference from peers counts."""
+"""Checks of limits. They cost little speed, so being behind the peers already counts."""
 OF_CLOCKS = ("clocks", *_OF_LIMITS)
 """Checks of clocks, which slow down kernels but not copy engines."""
 SETUP = (
@@ -25,8 +25,8 @@ _OF_PEERS = ("bar1", "acs")
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """Turns a warning about the setup into a note, if no figure that depends on that setting is
-    low, failed or behind its peers, and if the warning explains no other finding."""
+    """Turns a warning about the setup into a note, if it explains no other finding, and no figure
+    that depends on the setting is low or failed (or, for limits, behind its peers)."""
     warned = [one for one in found if one.check in SETUP and one.severity == "warn"]
     cases = cases_of(evidence) if warned else ()
     if not cases:

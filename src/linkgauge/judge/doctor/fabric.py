@@ -205,8 +205,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether a device lacks links by design. All cards of its model must lack equally many links,
-    also before the run, and the form factor and model must allow it."""
+    """Whether a device lacks links by design: all cards of its model lack equally many links before
+    and after the run, and the form factor and model allow it."""
     cards, before = (
         [other for other in known.values() if other.model == device.model]
         for known in (latest_accelerators(evidence), evidence.machine.accelerators)

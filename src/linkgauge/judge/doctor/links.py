@@ -43,8 +43,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge if all its known links are slow (two links or more), or if all are
-    slow or counted errors (three links or more)."""
+    """Reports a switch or bridge with at least two slow links and no fast link, or with at least
+    three links that all are slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():

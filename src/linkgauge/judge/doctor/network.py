@@ -18,18 +18,18 @@ from linkgauge.judge.network_counters import (
 from linkgauge.model.grouped import grouped
 
 _FEW = 5e-5
-"""The share of packets from which a loss is named: at 1 in 20,000, TCP over 100 µs still reaches
+"""The share of packets from which losses are reported. At 1 in 20,000 and 100 µs, TCP still reaches
 some GB/s (M. Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm)."""
 _SOME, _MANY = 5e-3, 0.01
 _LEAST = 3
-"""Events below which a share of packets says nothing."""
+"""The fewest events for which a share of packets is meaningful."""
 _NEVER = 0.0
 """The share for kinds of which a single event is a fault."""
 
 
 class _Words(NamedTuple):
-    """How to report one kind of counter. `share` is the share of packets from which it is reported.
-    If None, only low figures are a reason, because healthy networks count such events, too."""
+    """How to report one kind of counter, from a `share` of packets on. If `share` is None, the
+    counter is reported only as the reason of low figures."""
 
     share: float | None
     found: str

@@ -23,8 +23,8 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in their own node's memory, in payload bytes/s. `rates` has
-    them by node and operation, and then by path of this node or a similar one."""
+    """The highest rates of host threads in their own node's memory, in payload bytes/s. `rates`
+    maps a node and operation to the rates of paths, on this node or a similar one."""
 
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
@@ -35,7 +35,7 @@ class Ceilings(msgspec.Struct, frozen=True):
         return max((rate for path, rate in known.items() if path != own), default=None)
 
     def traffic(self, node: int) -> float | None:
-        """Returns a node's memory traffic in bytes/s. A copy counts twice: it reads and writes."""
+        """Returns a node's highest memory traffic in bytes/s. A copy is a read and a write."""
         known = ((weight, self.rates.get((node, name), {})) for name, weight in _TRAFFIC.items())
         return max((weight * rate for weight, of in known for rate in of.values()), default=None)
 

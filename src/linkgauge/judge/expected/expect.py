@@ -54,10 +54,10 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expected figure of one cell. `expected` assumes fair sharing of links; no figure exceeds
-    `most`, however they are shared. A `loose` figure is approximate. A share below the first of
-    `bounds` is low, below the second perhaps low. `start` is the startup time in seconds. `without`
-    says why no achievable figure is known. `each` has each transfer's bytes/s (None: not alone)."""
+    """The expected figure of one cell. `expected` assumes that transfers share links fairly, `most`
+    is the limit for any sharing. A `loose` figure is approximate. Below the first share in
+    `bounds`, a cell is low, below the second perhaps low. `start` is the startup time in seconds.
+    `without` says why no achievable figure is known. `each` has each transfer's rate or None."""
 
     expected: Expected
     most: float | None = None
@@ -69,8 +69,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path that can be compared. Transfers with paths of one `kind` are equally fast if they
-    share no device or link; `names` has their numbers."""
+    """A path that can be compared. Paths of one `kind` are equally fast if they share no device or
+    link. `names` has the numbers of the path's devices and links."""
 
     path: ExpectedPath
     kind: int
@@ -306,7 +306,7 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer, or None for one that other transfers slow."""
+        """Returns the rate of each transfer; None for transfers that other transfers slow."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -356,8 +356,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is computed; None for other figures. Old files, which do not say
-    it, used `span`. Kernels on one device run in turn: planned totals of these are `serial`."""
+    """Returns how a cell's total is computed; None if it reports no total. Old files without a
+    definition used `span`. A planned total is `serial` if kernels run in turn on one device."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

@@ -145,8 +145,8 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns a link's speed and width, as `sampled` under load or as its slower end reports them.
-    Returns None if unknown; raises Unknown for a device's own link."""
+    """Returns the speed and width of a link: `sampled` under load or else reported by its slower
+    end. If they are unknown, returns None, but raises Unknown for a device's own link."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -216,7 +216,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The bytes on a link per byte of payload: `cost` in its direction, `back` against it."""
+    """Bytes on a link per payload byte: `cost` in the payload's direction, `back` the other way."""
 
     cost: float
     back: float

@@ -1,5 +1,5 @@
 """Computes the load of links while the cells of a round run at the same time. If no link is
-overloaded, each transfer should be as fast as alone. A slow link matters more the fuller it is."""
+overloaded, each transfer should be as fast as alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkgauge.model.notes import Concurrent
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
-"""Rates are not exact."""
+"""The load above which a link is overloaded: more than 1, because rates are not exact."""
 
 
 def is_concurrent(cell: CellResult) -> bool:
@@ -22,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link: the sum of its transfers' rates alone, divided by the link's rate."""
+    """The load of each link: the sum of its transfers' rates alone, as a share of its rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
