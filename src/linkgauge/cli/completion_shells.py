@@ -53,8 +53,8 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """Where a command line is cut: at its last `word`, and at the part that bash replaces
-    (`replaced`). `quote` is the quotation mark that is open at the end, or empty."""
+    """Places in a command line: its last word begins at `word`, and bash replaces the text from
+    `replaced` on. `quote` is the quotation mark that is open at the end, or empty."""
 
     word: int
     replaced: int
@@ -92,8 +92,8 @@ def escaped(text: str, quote: str = "") -> str:
 
 
 class Bash(BashComplete):
-    """Completes in bash. Splits the line itself, because bash splits words at colons, and escapes
-    proposals. Scripts installed by earlier versions send words instead of the line."""
+    """Completes in bash. Escapes proposals. Splits the line itself, because bash splits words at
+    colons. Scripts installed by earlier versions send words instead of the line."""
 
     source_template = _BASH
     _dropped = 0

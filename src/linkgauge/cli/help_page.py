@@ -1,4 +1,4 @@
-"""Formats help: options under headings, examples on lines of their own, words and figures unbroken.
+"""Formats help: options under headings, examples on lines of their own, no breaks within figures.
 
 A command's docstring is its help. The first paragraph is the summary in the overview. A block that
 begins with `Examples:` is printed last, with its lines unchanged."""

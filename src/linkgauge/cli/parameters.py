@@ -39,7 +39,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter whose values a shell proposes: those of `offer`, or the words of its metavar."""
+    """A parameter whose values a shell proposes: values from `offer`, or its metavar's words."""
 
     def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -63,9 +63,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that help shows below a heading. If it takes one value and gets several, an input
-    (`is_input`), such as a baseline, raises InputError. For others, the last value counts, and a
-    line says so."""
+    """An option that help shows below a heading. If an option of one value gets several values, the
+    last value counts, and a message says so. An input (`is_input`), such as a baseline, raises
+    InputError instead."""
 
     def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)

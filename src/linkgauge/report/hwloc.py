@@ -75,7 +75,7 @@ def memattrs_xml(one: OneRun) -> str:
 
 
 def _figures_of(run: Run, benchmark: str) -> _Values:
-    """Returns figures by nodes at the largest size, because small buffers fit into caches."""
+    """Returns figures at the largest size, by the nodes of the initiator and of the target."""
     nodes = {str(node.index) for node in run.machine.host.nodes if node.cpus}
     rows = sorted(cell_rows(run), key=lambda row: row.size or 0)
     return {

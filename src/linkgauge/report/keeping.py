@@ -30,7 +30,7 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 class Display(msgspec.Struct, frozen=True):
     """How to judge and show a run. Cells beyond a limit or with an `objection` fail. `matrix` shows
-    all details, `whole` summarizes nothing, `page` writes a report next to the results."""
+    all details, `whole` shows every figure, `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -59,7 +59,7 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(OneRun, frozen=True):
-    """A judged run. `problem` is why it was not stored; `since` compares it with earlier runs."""
+    """A judged run. `problem` is why it was not stored. `since` says how earlier runs differ."""
 
     problem: ResultsError | None = None
     since: str | None = None
@@ -81,7 +81,7 @@ class Keeper:
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns pairs of devices to measure alone: a collective between them would be low."""
+        """Returns pairs of devices to measure alone, because a collective between them is low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:

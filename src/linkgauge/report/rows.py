@@ -34,7 +34,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     verdict: The verdict.
     unit: The unit of the figures.
     better: Whether higher or lower figures are better.
-    figure: What a matrix shows: the median, or the best sample if the cell reports that.
+    figure: The figure in a matrix: the cell's median or, for some benchmarks, its best sample.
     median: The median.
     low: The lower end of the 95 % interval of the median.
     high: The upper end of the 95 % interval of the median.
@@ -44,7 +44,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     max: The greatest sample.
     n: The number of samples.
     expected: The figure to expect of the hardware as it is.
-    nominal: The figure to expect if every link ran at its best, where this is more.
+    nominal: The figure to expect with all links at their best rate; null if the same as expected.
     share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
     reason: Why the cell was skipped or failed, or was not judged.
     simulated: Whether the machine is simulated."""

@@ -1,4 +1,4 @@
-"""Serves a process that draws charts as SVG. Its start takes most of a second."""
+"""Draws charts as SVG in a separate process, which takes most of a second to start."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes PDF if the path ends in .pdf, else HTML. Raises MissingPackage, and like
+    """Writes PDF if the path ends in .pdf, else HTML. Raises MissingPackage and the errors of
     write_asked."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":

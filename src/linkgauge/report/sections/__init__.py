@@ -1,4 +1,4 @@
-"""Registers a report's sections: a `Section` of each module here, and those of rooms."""
+"""Registers a report's sections: each `Section` in modules of this folder, and of rooms."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """A quick look. `figures` counts the quick profile's cells by kind, `seconds` is their time."""
+    """A machine, the quick profile's cells counted by kind, their time, and commands to try."""
 
     machine: Machine
     figures: Mapping[str, int]

@@ -33,7 +33,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 
 def compared(run: Run) -> str:
-    """Returns the comparison; empty unless a real host read its own memory."""
+    """Returns the comparison, or an empty text if the run is not of a real host's memory."""
     here = {kind: figure for kind, figure in _found(run) if figure is not None}
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
@@ -136,7 +136,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """Formats the number of a cell's threads. Without a number, it is one for each CPU."""
+    """Formats the number of a cell's threads. If no number is set, each CPU has a thread."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

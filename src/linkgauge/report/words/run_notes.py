@@ -42,7 +42,7 @@ ANEW = "formed anew from the samples, by today's rule: the file has others"
 
 
 class Noted(NamedTuple):
-    """A note, and the number of cells it is on. None: it is on the machine or the request."""
+    """A note, and the number of cells that have it; None for a note on the machine or request."""
 
     sentence: str
     cells: int | None = None
@@ -124,7 +124,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The `cells` that missed the precision, the worst first; `unknown` more have no interval."""
+    """Cells that missed the precision, the worst first. `unknown` counts cells without interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -164,7 +164,7 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Advises a time budget, unless the machine is busy or a budget was too short."""
+    """Returns advice on how to get more precise figures, such as a time budget."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     aim = format_duration(run.budget.aim) if run.budget else ""
@@ -222,8 +222,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a budget (`3m`) that reaches all cells or, if all are measured, the precision. None
-    means that it is unknown or too long."""
+    """Returns a time budget (`3m`) that is enough for all cells or, if all are measured, for the
+    precision. Returns None if this budget is unknown or too long."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [*cells_of(run.results)]
@@ -260,7 +260,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """Returns the factor by which repetitions must grow. An interval narrows by its root."""
+    """Returns the factor by which repetitions must grow to reach the requested precision."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0

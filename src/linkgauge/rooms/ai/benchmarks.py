@@ -40,7 +40,7 @@ class _Scale(NamedTuple):
     prompts: tuple[int, ...]
     few: tuple[int, ...]
     batch: int
-    """The batch of a training step. For prompts of the greatest length, their number."""
+    """The number of prompts in a training step. They have the greatest length in `prompts`."""
 
 
 _CPU = _Scale("10m", "10m", ("fp32", "bf16"), (1, 4), (64,), (1,), 1)

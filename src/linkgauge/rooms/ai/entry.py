@@ -1,4 +1,4 @@
-"""Adds the report's section on AI workloads, whose code is imported only if a run has one."""
+"""Adds the report's section on AI workloads. Imports its code only if a run has workloads."""
 
 from __future__ import annotations
 

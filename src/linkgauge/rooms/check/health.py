@@ -60,7 +60,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """Returns the run's verdict, or `fail` for reasons that this verdict does not cover."""
+        """Returns `fail` for problems outside the run's verdict, else the run's verdict."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word

@@ -1,1 +1,1 @@
-"""Describes the machine of a kept run, so that `--machine RUN` can simulate it."""
+"""Describes the machine of a stored run, so that `--machine RUN` can simulate it."""

@@ -1,5 +1,4 @@
-"""Describes the machine of a run. Kinds of figures that a simulation cannot reproduce are
-unknown."""
+"""Describes the machine of a run, with the kinds of figures that its simulation reproduces."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """A machine description, whose simulation reproduces `given` of the run's `figures`."""
+    """A machine's description. Its simulation reproduces `given` of `figures` measured figures."""
 
     text: str
     figures: int

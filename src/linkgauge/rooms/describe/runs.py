@@ -1,4 +1,4 @@
-"""Describes the machine of a kept run."""
+"""Describes the machine of a stored run."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Labels = Mapping[str, str]
 
 
 class Families:
-    """The families of metrics of a page. A sample whose value is None is left out, not 0."""
+    """Collects metrics in families. Leaves out a sample whose value is None."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")

@@ -138,7 +138,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the latest run of each host and label, and its runs after `since` up to a limit."""
+    """Returns the latest run of each host and label, and up to a limit other runs after `since`."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

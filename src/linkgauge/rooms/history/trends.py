@@ -41,7 +41,7 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
     """The trends of figures over the runs of a history.
 
     schema: The kind of document, and its version.
-    trends: The trends of each machine, one for each of its setups."""
+    trends: One trend for each benchmark, machine and settings."""
 
     trends: tuple[Trend, ...]
 

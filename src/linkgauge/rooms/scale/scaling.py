@@ -30,7 +30,7 @@ length."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """Returns the scaling of a run's collective. Leaves out numbers of devices without figures."""
+    """Returns the scaling of a run's collective. Leaves out device counts without figures."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -152,7 +152,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the bus bandwidth without the startup time, taken from the smallest size."""
+    """Returns the bus bandwidth without the startup time (`count.floor`)."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau

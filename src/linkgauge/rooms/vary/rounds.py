@@ -155,7 +155,7 @@ def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
     """Measures and yields each run. Raises KeyboardInterrupt after a run that Ctrl-C interrupted,
-    LinkgaugeError if the command before a run or a session fails."""
+    and LinkgaugeError if a session or the user's command fails."""
     variants, seeds = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated

@@ -1,5 +1,5 @@
-"""Finds cells that got worse, or that are worse than expected. Two slow measurements in a row make
-a cell degraded, and two good ones end this. Wrong bytes, errors and timeouts degrade it at once."""
+"""Finds cells that are worse than before or than expected. Two slow measurements in a row degrade a
+cell, and two good measurements restore it. Wrong bytes, errors and timeouts degrade it at once."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class _State:
 
 
 class Degradation:
-    """Tracks degraded cells. A figure is slow if it is low for the hardware, or worse than usual by
-    more than `least` (by default its path's limit) and by more than earlier figures vary."""
+    """Tracks degraded cells. A figure is slow if it is low for the hardware, or if its loss against
+    the usual figure exceeds both `least` and the variation of earlier figures."""
 
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
@@ -74,7 +74,7 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the figures since the last lasting change, or before it if it was a loss."""
+        """Returns the figures after the last lasting change or, if that was a loss, before it."""
         changes = change_points(figures)
         if not changes:
             return figures

@@ -1,4 +1,4 @@
-"""Defines a watch's events, a line each. Times are ISO 8601 (UTC), figures in the cell's unit."""
+"""Defines a watch's events, one per line. Times are ISO 8601 (UTC), figures in the cell's unit."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
     cells: The number of cells that the probe measured.
     seconds: The seconds in which the probe kept devices busy.
     busy: The seconds in which the whole watch kept devices busy.
-    elapsed: The seconds of all whole intervals so far.
+    elapsed: The seconds that the watch has lasted, to the end of this interval.
     duty: The share of `elapsed` in which devices were busy, from 0 to 1.
     degraded: The number of cells that are degraded now.
-    left_alone: The reasons why devices were left alone, by their memory."""
+    left_alone: The reasons why devices were not measured, by the names of their memories."""
 
     number: int
     cells: int
@@ -80,7 +80,7 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     simulated: Whether the machine is simulated.
     figure: The cell's figure; null if there is none.
     usual: The cell's usual figure; null if unknown.
-    earlier: The number of earlier probes and runs with the usual figure.
+    earlier: The number of earlier figures; `usual` is their median.
     expected: The figure that the hardware should reach; null if unknown.
     share: The figure's share of what the hardware should reach when nothing is degraded; null if
       the cell is not judged.
@@ -142,14 +142,14 @@ class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
 class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     """The watch has ended.
 
-    verdict: The verdict on all probes, in the words for runs: `fail` if the doctor found a failure,
-        `low` if cells are degraded.
+    verdict: The verdict on all probes: `fail` if the doctor found a failure, `low` if cells are
+        degraded.
     exit_code: The exit code of the watch.
     findings: The doctor's findings about what the probes measured, each once.
     probes: The number of probes.
     cells: The number of cells measured in all probes.
     busy: The seconds in which the probes kept devices busy.
-    elapsed: The seconds of all whole intervals.
+    elapsed: The seconds that the watch has lasted, to the end of the last interval.
     duty: The share of `elapsed` in which devices were busy, from 0 to 1.
     degraded: The cells that are still degraded."""
 

@@ -32,7 +32,7 @@ class Site:
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes this device torch's current one, where it captures graphs and records events."""
+        """Makes this device torch's current device. Only CUDA devices need this."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -157,7 +157,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of the fastest of several calls, after one that loads the kernels."""
+    """Returns the seconds of a call in the fastest of several tries. A first try loads kernels."""
 
     def several() -> None:
         for _ in range(times):

@@ -262,7 +262,7 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Estimates the bytes of weights in both types, gradients, moments and activations."""
+    """Estimates the bytes of weights, gradients, moments and activations."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)

@@ -47,8 +47,8 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a test. `reasons` explain a status other than Passed. `shares` are the figures
-    in % of the theoretical ones."""
+    """The outcome of a test. `reasons` explain a status other than Passed. `shares` are figures in
+    % of theoretical figures."""
 
     name: str
     status: str

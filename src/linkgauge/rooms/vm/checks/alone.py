@@ -1,4 +1,4 @@
-"""Checks a domain without its host or guest: settings that its definition leaves open."""
+"""Checks what a domain's definition leaves open, without data from its host or guest."""
 
 from __future__ import annotations
 

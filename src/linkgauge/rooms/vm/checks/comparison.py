@@ -89,7 +89,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Returns a node's total and free huge pages of `size` bytes. A single node has all."""
+        """Returns how many huge pages of `size` bytes a node has, in total and free."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
@@ -135,9 +135,9 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns the share of the vCPUs' accesses that reach another node, and their mean
-        distance in multiples of the local one, or zeros. Assumes that memory is spread evenly
-        over `nodes`."""
+        """Returns the share of the vCPUs' accesses that reach another node, and the mean distance
+        of these accesses as a multiple of the local distance (zeros if all accesses are local).
+        Assumes that memory is spread evenly over `nodes`."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -153,7 +153,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """Returns the NUMA cells. As in libvirt, the first gets vCPUs that no cell lists."""
+        """Returns the NUMA cells. As in libvirt, the first cell gets vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -172,7 +172,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return (policy and policy.nodes) or ()
 
     def strictly_bound(self, cell: GuestNode) -> Cpus:
-        """Returns the host's nodes if a cell gets memory only from them, else no node."""
+        """Returns the host's nodes to which a cell's memory is strictly bound, or no nodes."""
         policy = self.domain.policy_of(cell.index)
         return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
 
@@ -185,14 +185,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns the vCPU of each guest CPU. Linux first numbers vCPUs that exist at the start."""
+        """Returns the vCPU of each guest CPU. vCPUs that exist at the start come first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """Returns the cells that the guest shows. Cells for generic initiators are empty."""
+        """Returns the cells with vCPUs or memory in the guest, each with only its online vCPUs."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -216,8 +216,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain with this domain's name, or None. Names of control groups may
-    replace characters other than letters and digits, and may be cut."""
+    """Returns the running domain with this domain's name, or None. A running domain's name is read
+    from a control group, in which special characters may be replaced, and the end may be cut."""
     wanted = _plain(domain.name)
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
@@ -236,8 +236,8 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """Returns the guest's node of each cell: the node with most of its vCPUs, else by order. Linux
-    numbers nodes as the firmware lists them: those with CPUs, then those with only memory."""
+    """Returns the guest's node of each cell: the node with most of the cell's vCPUs, else the node
+    with the cell's rank. Linux numbers nodes with CPUs first, then nodes with only memory."""
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -266,8 +266,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Returns a machine's role, with reasons. The host runs or defines (`is_defined`) the domain,
-    even if it is virtual itself. The firmware of the guest has the domain's UUID."""
+    """Returns a machine's role, with reasons. A machine that runs or defines (`is_defined`) the
+    domain is its host, even if the machine is virtual. A guest's firmware has the domain's UUID."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:

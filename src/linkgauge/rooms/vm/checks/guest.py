@@ -141,9 +141,9 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the least bytes that the kernel of a guest of `size` bytes may report. It keeps 64
-    bytes for each page of 4 KiB (1.6 %), code, buffers, memory for firmware and swiotlb (64 MiB; in
-    encrypted guests 6 %, at most 1 GiB), and the crash kernel's memory."""
+    """Returns the least bytes that a guest of `size` bytes may report. Its kernel takes the rest:
+    1.6 % for page structures, 64 MiB for swiotlb (6 % in encrypted guests, at most 1 GiB), and
+    memory for code, firmware and the crash kernel."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -151,8 +151,7 @@ _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Reports a guest without huge pages on a host with huge pages. Little is gained then, because
-    the TLB holds the smaller of both pages."""
+    """Reports a guest that uses no huge pages, although huge pages back its memory on the host."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -225,7 +224,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function is neither a bridge nor emulated, by its vendor and device IDs."""
+    """Whether a PCI function belongs to a real device, not to a bridge or an emulated device."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -234,7 +233,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns the guest's PCI function of each device whose place is known, by host address."""
+    """Maps host addresses of passed-through devices to their PCI functions in the guest."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -309,6 +308,6 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks the links of devices, which are as slow as on the host, and the guest's IOMMU."""
+    """Checks the links of passed-through devices, and the guest's IOMMU."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -1,4 +1,4 @@
-"""Checks on the host the domain's CPU model, and where its vCPUs and other threads may run."""
+"""Checks a domain's CPU model, and where on the host its vCPUs and other threads may run."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns the bytes of a cell's huge page: 0 for the host's default, None without any."""
+    """Returns the bytes of a cell's huge pages, 0 for the host's default, None without them."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -80,8 +80,8 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that each cell's memory is near its vCPUs, assuming that it is spread evenly over its
-    nodes. The check `cells-hidden` is for a domain without cells."""
+    """Checks that the vCPUs of each cell run near the cell's memory. Assumes that the memory is
+    spread evenly over its nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))

@@ -1,5 +1,5 @@
-"""Writes a placement for KubeVirt, which writes the XML anew for each pod. Source: its user guide,
-Dedicated CPU resources, NUMA and Hugepages support."""
+"""Writes a placement as settings of KubeVirt, which generates a domain's XML for each pod. Source:
+KubeVirt user guide, Dedicated CPU resources, NUMA and Hugepages support."""
 
 from __future__ import annotations
 
