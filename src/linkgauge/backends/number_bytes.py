@@ -33,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Converts numbers, none of them negative, to bytes. 8-bit types round up, but at most to their
-    largest number; integers and bfloat16 are truncated; other types round to nearest."""
+    """Converts numbers from 0 to bytes. 8-bit floats round up, at most to their largest number.
+    Integers and bfloat16 are truncated. Other floats round to the nearest number."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)

@@ -71,7 +71,7 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Yields rules that refuse an engine at neither end of a copy. `device` is for messages."""
+    """Yields rules: the engine is a device's, and that device holds one end of a copy."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1

@@ -117,7 +117,8 @@ class Layout(Enum):
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, and h the host node near this device."""
     ALL_DEVICES = auto()
-    """1 × N, for at least two devices: a transfer with e is repeated for every other device."""
+    """1 × N, for at least two devices: d is the column's device; a transfer whose text has the letter
+    e is repeated, with e as each of the other devices."""
     OTHERS = auto()
     """1 × N: as ALL_DEVICES, but a machine with one device is measured, too."""
     PAIRS = auto()
@@ -125,9 +126,9 @@ class Layout(Enum):
     NODES = auto()
     """Node × node: r is the row's node, c the column's."""
     TOGETHER = auto()
-    """1 × 1, for at least two devices: a transfer is repeated for every device d. With e, it is
-    also repeated for every other device. The letter o is the device N/2 places after d. The letter
-    p is the partner of d: the first two devices are a pair, the next two another."""
+    """1 × 1, for at least two devices: a transfer is repeated for every device d and, if its text
+    has e, for each other device e. The letter o is the device N/2 places after d. The letter p is
+    the partner of d: the first two devices are a pair, the next two another."""
     HALVES = auto()
     """N × 1, all cells at once: d is the row's device, and e the device N/2 places after d."""
 

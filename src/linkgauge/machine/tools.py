@@ -64,8 +64,8 @@ def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs each command for at most `seconds`. Returns the results, and the output by path. A
-    missing tool raises no error, because most machines lack most tools."""
+    """Runs each command for at most `seconds`. Returns how each one ended, and the outputs as files
+    (path: content). A missing tool is no error, because most machines lack most tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 

@@ -19,7 +19,7 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
-    """Whether a backend's driver is not loaded. Such a backend answers within milliseconds."""
+    """Whether NVIDIA's driver is not loaded, if `name` is the GPU backend."""
     return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 
