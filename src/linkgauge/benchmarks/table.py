@@ -117,8 +117,8 @@ class Layout(Enum):
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, and h the host node near this device."""
     ALL_DEVICES = auto()
-    """1 × N, for at least two devices: d is the column's device; a transfer whose text has the letter
-    e is repeated, with e as each of the other devices."""
+    """1 × N, for at least two devices: d is the column's device. A transfer whose text has e is
+    repeated, with e as each of the other devices."""
     OTHERS = auto()
     """1 × N: as ALL_DEVICES, but a machine with one device is measured, too."""
     PAIRS = auto()

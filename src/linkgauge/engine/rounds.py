@@ -30,8 +30,8 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields the rounds of 2^n players. In a round, each player meets the one whose index differs in
-    the same bits."""
+    """Yields the rounds of 2^n players. In a round, the indices of all two players who meet differ
+    in the same bits."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 

@@ -184,9 +184,9 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Devices of one kind. `memory_rate` counts reads and writes in bytes/s. PCI addresses must be
-    quoted, as YAML would read them as numbers. If `node` is true, the group is a rail: its
-    i-th device is on host i, as is the i-th device of any other rail. PCI then shows only the devices whose
-    addresses are in `pci`."""
+    quoted, as YAML would read them as numbers. If `node` is true, the group is a
+    rail: its i-th device is on host i, as is the i-th device of any other rail. PCI then shows only
+    the devices whose addresses are in `pci`."""
 
     count: Count = 1
     model: str
