@@ -233,7 +233,7 @@ def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
 def simulation_of(
     machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
 ) -> Simulation | None:
-    """Returns the simulation of `machine` (None: none). Raises InputError for wrong options."""
+    """Returns the simulation of a machine, if given. Raises InputError for wrong options."""
     if machine is None:
         if faults or change:
             flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")

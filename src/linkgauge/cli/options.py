@@ -100,8 +100,8 @@ def option(
     offer: Offer | None = None,
     **more: Any,
 ) -> Any:
-    """Defines an option, which is a flag if it has no `metavar`. `flags`, separated by blanks,
-    replace the flag made from the field's name. `more` is passed to click."""
+    """Defines an option, or a switch if there is no `metavar`. `flags` (`-o --output`) replace the
+    flag made from the field's name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(False, value, flags, {**shown, "offer": offer, **more})
@@ -161,7 +161,7 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
-    """Makes options of values by name. Raises InputError if more than one format is given."""
+    """Makes an options object from values by name. Raises InputError for more than one format."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -174,8 +174,8 @@ def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = 
 
 
 def read(name: str, hint: Any, field: Field, given: object) -> Any:
-    """Reads an option's value, also from a text. An option with several values takes one or
-    several. Raises InputError for an invalid value."""
+    """Converts an option's value, which may be a text. If the option takes several values, accepts
+    one value, too. Raises InputError for an invalid value."""
     if given is None:
         return () if get_origin(hint) is tuple else field.default
     if get_origin(hint) is tuple:

@@ -1,4 +1,4 @@
-"""Lets commands outlive the reader of their output, and keeps control characters from terminals."""
+"""Keeps commands running after the reader of their output ends, and hides control characters."""
 
 from __future__ import annotations
 

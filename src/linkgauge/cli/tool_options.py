@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """Raised for arguments that a tool cannot read or measure. `exit_code` is the tool's own."""
+    """Raised for arguments that a tool cannot read or measure. The tool defines `exit_code`."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -113,7 +113,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*one.flags, dest=one.dest)
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Returns the values of the options, by field. Raises UsageError."""
+        """Returns the values of the options, by field. Raises UsageError for a wrong argument."""
         given = vars(self.parse_args(list(arguments)))
         for one in self._options:
             if one.dest in given and one.read is not None and not one.several:

@@ -1,6 +1,6 @@
 """Writes a machine's PCI tree as NCCL's topology file (NCCL_TOPO_FILE), for guests whose hypervisor
-hides the switches. Like the files of clouds, it has nodes with CPUs, and below them PCIe switches,
-accelerators and network adapters. NCCL adds the rest, and also omits ports."""
+hides the switches. Like cloud providers' files, the file has nodes with CPUs, and below them PCIe
+switches, accelerators and network adapters. Ports are omitted, as in NCCL. NCCL adds the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUP = 32
 
 
 def nccl_topology(machine: Machine) -> bytes:
-    """Returns the XML. Raises InputError if the machine has no accelerators on PCI."""
+    """Returns the topology file. Raises InputError if the machine has no accelerators on PCI."""
     system = Element("system", version="1")
     cpus = {node.index: node.cpus for node in machine.host.nodes}
     found: dict[str | int, Element] = {}

@@ -63,8 +63,8 @@ COMPARED = "vm"
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Makes a page. Compares equivalent nodes with each other, and other runs by their label, with
-    `against` as the first. Raises InputError if there is no run."""
+    """Makes a page of runs. Compares equivalent nodes with each other, and other runs by label.
+    `against` is the first label. Raises InputError if there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -110,8 +110,8 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns a fleet for each accelerator: the last run of each host and label. Returns none if
-    there are too few nodes to compare, or if runs compare configurations (profile vm, settings)."""
+    """Returns a fleet for each accelerator: the last run of each host and label. Returns none if a
+    path is a run, if nodes are too few, or if runs differ in settings or have profile vm."""
     if any(map(is_run, paths)):
         return []
     ways = set()
@@ -220,7 +220,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns the document at a path, None for a run. Raises InputError if it is damaged."""
+    """Returns a stored document, or None for a run. Raises InputError if it is damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():

@@ -46,7 +46,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Shows findings. Joins those that differ only in their subject, and shows a remedy once."""
+    """Shows findings. Joins findings that differ only in their subject. Shows each remedy once."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for equivalent in (group.equivalent, *group.explained):
@@ -103,8 +103,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Shows the first finding of each check, with its reason and symptoms, and a remedy of one
-    command. Of warnings by the check of `below`, shows only the subjects."""
+    """Shows the first finding of each check with its reason, its symptoms, and a remedy if it is
+    one command. Shows only the subjects of warnings that `below` shows in full."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

@@ -62,7 +62,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
 
 
 def time_of(dry: DryRun) -> str:
-    """Formats how long a run takes, as far as that is known: usually, and at most."""
+    """Formats the usual and the longest time of a run, if they are known."""
     most = dry.most_seconds if dry.budget is None else dry.budget.most
     said = []
     if dry.usual is not None:

@@ -112,7 +112,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """Numbers of cells. `cpus` (pairs of CPUs) and `others` are judged only by similar cells."""
+    """Numbers of cells. `cpus` (pairs of CPUs) and `others` were compared only with each other."""
 
     measured: int
     judged: int
@@ -148,7 +148,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Returns a line on a run without failures. `unjudged` is why it has no verdict, or empty."""
+    """Formats a line on a run without failures. `unjudged` says why the run has no verdict."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

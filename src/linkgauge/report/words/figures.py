@@ -59,7 +59,7 @@ def loss_below(fraction: float, better: Better) -> str:
 
 
 def may_have_lost(fraction: float, better: Better) -> str:
-    """Formats `it may have lost 62%` or, for times, `it may take 2.5 times as long`."""
+    """Formats the largest loss that a comparison may hide: `it may have lost 62%`."""
     if hides_all(fraction, better):
         return "the two differ too much by themselves to exclude a loss of half"
     if better == "lower":
@@ -83,7 +83,7 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Draws a bar for each figure. More than `most` figures are joined to medians of neighbours."""
+    """Draws a bar for each figure. Above `most` figures, a bar is the median of neighbours."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]

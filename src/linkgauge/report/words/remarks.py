@@ -66,7 +66,7 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields the lines. `named`: the table shows verdicts. `detailed`: shows all that is known."""
+    """Yields the lines below a table. `named`: the table already shows verdicts."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:

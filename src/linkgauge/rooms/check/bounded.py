@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns what to measure in `seconds`. Each minute it chooses other pairs of devices (not if
-    simulated), so that checks cover all. Raises InputError for an absent backend or device."""
+    """Returns what to measure in `seconds`. Draws other pairs of devices each minute, so that
+    repeated checks cover all pairs. Raises InputError for an absent backend or device."""
     request, settings = session.request, session.request.settings
     planned = partial(make_plan, machine=session.machine, sizes=settings.sizes, profile=PROFILE)
     with_host = not request.backends or "host" in request.backends

@@ -1,4 +1,4 @@
-"""Measures copies between host and devices, for other tools that give source and destination."""
+"""Measures copies between host and devices, for tools that name a source and a destination."""
 
 from __future__ import annotations
 

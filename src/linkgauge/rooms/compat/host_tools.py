@@ -1,5 +1,5 @@
-"""Emulates STREAM 5.10 (stream.c) and `sysbench cpu run` 1.0.20 (src/sysbench.c). sysbench's min
-and max are N/A and percentiles are off, because single events are not timed."""
+"""Emulates STREAM 5.10 (stream.c) and `sysbench cpu run` 1.0.20 (src/sysbench.c). For sysbench,
+prints no minimum, maximum or percentile, because single events are not timed."""
 
 from __future__ import annotations
 

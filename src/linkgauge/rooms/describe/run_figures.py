@@ -109,8 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the standard deviations of samples, repetitions and runs, by kind of path. One run
-    does not show how runs vary, so that is taken from recorded machines."""
+    """Returns the standard deviations of samples, repetitions and runs, by kind of path. Recorded
+    machines supply the deviation of runs, because one run does not show it."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

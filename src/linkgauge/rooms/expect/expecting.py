@@ -112,7 +112,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Returns what the simulated machine should reach (None: this machine). Raises InputError."""
+    """Returns what a simulated machine, or this machine if it is None, should reach."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:

@@ -26,7 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """Returns the bound over `hosts` hosts, from the bound of one (`own`); None if unknown."""
+    """Returns the bound over several hosts, or None for some collectives. `own` is for one host."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")

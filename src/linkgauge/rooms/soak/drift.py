@@ -22,7 +22,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns changes of at least LEAST, corrected for the number of cells, the worst first."""
+    """Returns the proven changes of at least LEAST, the worst first."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

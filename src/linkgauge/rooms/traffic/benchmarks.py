@@ -118,7 +118,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Uses threads in place of the device: one per stream, on at most half of the CPUs."""
+    """Replaces the device by threads: one for each stream, at most half as many as CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -136,7 +136,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Returns benchmarks of both sides together, and of each alone, with a column per device."""
+    """Returns benchmarks of host and device together and of each alone. Devices are columns."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -160,8 +160,8 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes that `host` and `device` moved in all samples. `seconds` is the device's time, or
-    the host's if it was alone."""
+    """The bytes that each side (`host`, `device`) moved in all samples. `seconds` is the device's
+    time, or the host's time if the host was alone."""
 
     seconds: float
     moved: dict[str, float]
@@ -201,7 +201,7 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The staged traffic test. The device uses `streams` of an engine of kind `by`."""
+    """The staged traffic test. The device has `streams` streams on its engine `by` (sm, ce)."""
 
     by: str = "sm"
     streams: int = 32

@@ -1,5 +1,5 @@
-"""Emulates Graphcore's gc-hosttraffictest, after its manual page. Tiles are device streams here,
-the payload is a kernel's access. Ignores `-r` and `--suppress-failure-reset`."""
+"""Emulates Graphcore's gc-hosttraffictest, after its manual page. Device streams stand for tiles,
+and a kernel's access for the payload. Ignores `-r` and `--suppress-failure-reset`."""
 
 from __future__ import annotations
 

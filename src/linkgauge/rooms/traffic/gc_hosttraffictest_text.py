@@ -1,4 +1,4 @@
-"""Prints as gc-hosttraffictest's manual page shows: lines, or one JSON document."""
+"""Prints results in the format of gc-hosttraffictest's manual page: lines or one JSON document."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def carry_out(asked: RoundsRequest, form: Format) -> int:
 
 
 def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
-    """Measures and compares settings. Raises the error that ended it if no run was measured."""
+    """Measures and compares settings. If no run was measured, raises the error that was met."""
     started, taken = now(), list[RoundRun]()
     end: BaseException | None = None
     try:

@@ -46,7 +46,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """Returns the smallest part in several cells: its kind (`core`) and its vCPUs; or None."""
+        """Returns the kind (`core`) and vCPUs of the smallest part that spans cells, or None."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -59,14 +59,13 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part spans cells, and not every vCPU is a socket, unless each is a cell,
-        too."""
+        """Whether no part spans cells. False if every vCPU is a socket, but not a cell."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns the topology with the fewest sockets whose sockets do not span cells; one socket
-        if no topology fits, as for cells of 3 and 5 vCPUs. None if a core spans cells."""
+        """Returns the topology with the fewest sockets in which no socket spans cells, or one
+        socket if none fits (cells of 3 and 5 vCPUs). Returns None if a core spans cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -132,12 +131,12 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A libvirt domain. `vcpus` is the largest number of vCPUs; `enabled` are the vCPUs at the
+    """A libvirt domain. `vcpus` is the largest number of vCPUs; `enabled` lists the vCPUs at the
     start. If `automatic`, numad chooses CPUs and nodes. vCPUs without a pin run on `cpuset`.
-    `memory` includes memory devices (`added_memory`, by cell); a balloon leaves `current_memory`.
-    `cpu` is a model, or a mode such as host-passthrough. `iommu` is an IOMMU in the guest.
-    `mediated` counts vGPUs, `mapped` names devices of Proxmox VE's mapping. `elements` are XML that
-    a placement changes, `refused` elements that libvirt refuses, with the reasons."""
+    `memory` includes memory devices (`added_memory`, by cell). A balloon reduces the guest's memory
+    to `current_memory`. `cpu` is a model, or a mode such as host-passthrough. `mediated` is the
+    number of vGPUs. `mapped` names devices of Proxmox VE's mapping. `elements` has the XML that a
+    placement changes. `refused` has the elements that libvirt refuses, with reasons."""
 
     name: str
     form: str = "libvirt"
@@ -175,7 +174,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int | None:
-        """Returns all memory: of the cells and memory devices or, without cells, `memory`."""
+        """Returns the memory of all cells and memory devices or, without cells, `memory`."""
         if not self.cells:
             return self.memory
         return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
@@ -190,8 +189,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether an AMD guest sees threads as cores, because its CPU lacks `topoext`. EPYC models
-        have it, host-model has the host's; host-passthrough and older models lack it."""
+        """Whether an AMD guest sees threads as cores, because its CPU lacks `topoext`. By default,
+        only EPYC models and host-model have `topoext`."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)

@@ -1,4 +1,4 @@
-"""Applies rules of libvirt that no other check covers. Each yields refused elements with reasons.
+"""Applies libvirt's rules that no other check covers. A rule yields refused elements with reasons.
 Sources: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c,
 src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
@@ -105,7 +105,7 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """Refuses the default host bridge of pseries in a cell."""
+    """Refuses to assign the default host bridge of a pseries domain to a cell."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"

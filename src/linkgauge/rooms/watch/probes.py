@@ -64,7 +64,7 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A watch with a probe every `every` seconds, for `seconds`, or `probes` times, or endless.
+    """A watch with a probe every `every` seconds. It ends after `seconds` or `probes`, if given.
     `budget` limits the share of time that devices are busy. Changes below `least` are ignored."""
 
     request: RunRequest
@@ -280,7 +280,7 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: WallClock) -> int:
-    """Watches the request, else `otherwise`. Raises InputError if neither has cells here."""
+    """Watches the request or, if it has no cells, `otherwise`. Raises InputError without cells."""
     for request in filter(None, (asked.request, otherwise)):
         asked = replace(asked, request=request)
         with opened(request) as session:

@@ -93,8 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Generates tokens: on CUDA with graphs, at batch 1 with compiled kernels if those are
-    faster."""
+    """Generates tokens. Uses CUDA graphs and, at batch 1, compiled kernels if they are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -221,7 +220,7 @@ class Decode(Inference):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """Estimates the bytes of a workload's weights, key-value cache and activations of a layer."""
+    """Estimates the bytes of weights, the key-value cache, and one layer's activations."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
     return (
@@ -241,7 +240,7 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Compiles within this process, because separate compiler processes would outlive a worker."""
+    """Compiles the decoder's arithmetic in this process: others would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 

@@ -113,8 +113,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of nccl-tests, with sizes in bytes. `reduction` or `number` is None if all are asked
-    for. `policy` and `memory` have no effect."""
+    """Options of nccl-tests. Sizes are in bytes. `reduction` and `number` are None for all of them.
+    `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1

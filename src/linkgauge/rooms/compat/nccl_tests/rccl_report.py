@@ -1,6 +1,6 @@
 """Writes the report of rccl-tests (`-Z csv` or `-Z json`), with rows in and out of place. Source:
-`Reporter` in src/common.cu (with `numCycle`). As in rccl-tests, texts are quoted, rates have six
-decimals, and the names of CSV's columns and JSON's keys differ."""
+`Reporter` in src/common.cu of a version with `numCycle`. As in rccl-tests, texts are quoted, rates
+have six decimals, and CSV columns have other names than JSON keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks on the host the passed-through devices, and their distance from vCPUs and memory."""
+"""Checks passed-through devices on the host, and their distance from vCPUs and memory."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """Reports ACS, which slows copies between devices. It isolates guests, so nothing mends it."""
+    """Reports ACS, which slows copies between devices. No remedy: ACS isolates guests."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():

@@ -1,5 +1,5 @@
-"""Plans where vCPUs and memory go. Settings without a finding stay. Nodes of devices are used
-first. If cores suffice, each node keeps one for the emulator, IO threads and the host."""
+"""Plans where vCPUs and memory go. Keeps settings without a finding. Uses the devices' nodes first.
+If there are enough cores, leaves a core of each node to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Rates a placement: the numbers of vCPUs that no CPU can run, that share a CPU, and that span
-    nodes; then the mean distances of vCPUs to memory and devices, in multiples of the local one."""
+    """Rates a placement. Returns the numbers of vCPUs that no CPU can run, that share a CPU, and
+    that span nodes, then the distance from vCPUs to memory and devices."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -119,7 +119,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns the largest page size that nodes have enough of, else 2 MiB; None without it."""
+    """Returns the largest page size with enough pages, else 2 MiB, or None without 2 MiB pages."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -143,7 +143,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """How cores are used: `threads` of each for a guest core, `spared` free cores per node."""
+    """A guest core uses `threads` CPUs of a host core. Each node keeps `spared` cores free."""
 
     threads: int
     whole: bool
@@ -226,8 +226,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns the domain's cells if there is one per node, else cells of equal size; or
-        None."""
+        """Returns a cell for each node: the domain's own cells if their number fits, else new cells
+        of equal size. Returns None if the nodes lack cores."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
