@@ -258,7 +258,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Estimates the seconds of the least repetitions of all cells. `of` returns those of one."""
+        """Estimates the seconds of all cells' least repetitions. `of` returns those of one."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)
