@@ -165,7 +165,7 @@ def meant_by_words(context: click.Context, error: InputError) -> str | None:
 
 
 def _no_such_option(context: click.Context, option: str) -> str:
-    """Returns a message on an unknown option, with a similar one, or commands that have it."""
+    """Returns a message that proposes a similar option, or names commands that have `option`."""
     path, command = context.command_path, context.command
     known = [name for param in command.get_params(context) for name in param.opts]
     others = [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
-"""Nothing depends on the colour alone."""
+"""The meaning of a colour. Texts or signs say the same as the colours."""
 TONES: Mapping[str, Tone] = {
     "error": "bad",
     "timeout": "bad",
@@ -31,9 +31,9 @@ TONES: Mapping[str, Tone] = {
     "not judged": "dim",
     "skip": "dim",
 }
-"""In the order of a sorted column."""
+"""The tones of statuses and verdicts, in the order of a sorted column."""
 MOST_TEXT = 10_000
-"""Drivers' reasons are long, and longer texts are no reasons."""
+"""The most characters of a text, such as a driver's reason for a failure."""
 
 
 class Span(NamedTuple):
@@ -66,8 +66,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding. `said` are lines with names, `do` is the heading of `steps`, and `last` are lines
-    below the steps."""
+    """A finding. `said` are named lines above the steps, and `last` are named lines below them.
+    `do` is the heading of the steps."""
 
     severity: str
     tone: Tone
@@ -279,7 +279,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Returns a table of facts that differ. A row has a fact, and its values with their sides."""
+    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])

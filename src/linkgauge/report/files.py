@@ -49,7 +49,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """Adds verdict and findings to a JSON document. Files have none: runs are judged when read."""
+    """Returns a JSON document with the verdict and the findings added."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -72,7 +72,7 @@ def with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(one: OneRun) -> str:
-    """Makes the table SAMPLES as CSV. It is fast, because a run may have millions of samples."""
+    """Returns the table SAMPLES as CSV. A run may have millions of samples."""
     return b"".join(sample_lines(one.run)).decode()
 
 
@@ -157,7 +157,7 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a whole file. Raises InputError if it cannot begin, ResultsError for a full disk."""
+    """Writes a whole file. Raises ResultsError if the disk is full or fails, else InputError."""
     try:
         _write({path: (data,)})
     except OSError as error:
@@ -172,7 +172,7 @@ def _write_kept(files: Mapping[Path, _Pieces]) -> None:
 
 
 def _write(files: Mapping[Path, _Pieces]) -> None:
-    """Writes several files; the last one appears last. Raises OSError with the path."""
+    """Writes complete files. The last file appears after the others. Raises OSError with a path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -19,9 +19,9 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """What a command can show. `blocks` (`MODULE:FUNCTION`) makes blocks for people. `texts` has
-    functions for programs, by format; if one returns blocks, they become Markdown. For a kept file,
-    `title` is the title of its page, and `kept` is its type (`MODULE:TYPE`)."""
+    """A kind of output. `blocks` (`MODULE:FUNCTION`) makes blocks for people. `texts` maps formats
+    for programs to functions; a function may return blocks for Markdown. A document that is stored
+    as a file has `title`, the title of its page, and `kept`, its type (`MODULE:TYPE`)."""
 
     name: str
     blocks: str = ""
@@ -83,7 +83,7 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes to stdout. Raises InputError if the format does not suit, or is not text."""
+        """Writes to stdout. Raises InputError if the format is not for `document`, or not text."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)

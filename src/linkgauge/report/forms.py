@@ -41,7 +41,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Sequence[Result]]]:
-    """Yields results that share a table, such as a benchmark's at all sizes, with its form."""
+    """Yields each table's form and results, such as the results of a benchmark at all sizes."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[tuple[Form, Hashable], Sequence[Result]]] = []
@@ -87,15 +87,15 @@ def form_of(result: Result, large: Large) -> Form:
 
 
 def is_uniform(result: Result) -> bool:
-    """Whether all cells passed without a sign, and their figures are nearly equal."""
+    """Whether all cells passed, their figures are nearly equal, and none is marked as unusual."""
     figures = [figure for cell in result.cells if (figure := cell.headline) is not None]
     equivalent = max(figures) - min(figures) <= UNIFORM * median(figures)
     return equivalent and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:
-    """Whether a matrix has too many rows or columns to show. A sweep counts only if it has one
-    column, or if rows and columns have names in common."""
+    """Whether a matrix has more than MOST_COLUMNS rows or columns. A sweep with several columns is
+    not large, unless a row and a column have the same name."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS

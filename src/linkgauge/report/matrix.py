@@ -17,8 +17,8 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures, in the base unit or the unit in its name. `total` is their sum (None for
-    latencies), `cells` the number of cells if complete. `part` names one of several matrices."""
+    """A matrix of figures, in the base unit or the unit in its name. `total` sums bandwidths.
+    `cells` counts all cells, also without a figure. `part` names one of a result's matrices."""
 
     name: str
     rows: tuple[str, ...]
@@ -74,7 +74,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Sorts labels, with the numbers in them in numerical order."""
+    """Sorts labels: first numbers by value, then other labels alphabetically."""
     return tuple(sorted(labels, key=_natural))
 
 

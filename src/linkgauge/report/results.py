@@ -217,7 +217,7 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether to show only a range, because the results differ in more than the engine."""
+        """Whether to show only a range of figures, and not a figure for each engine."""
         equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not equivalent or any(one.sweep or one.levels for one in self.results)
 
@@ -241,7 +241,7 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """Joins names that differ only in the engine's word or the kernel's (`read`, `write`)."""
+    """Joins names that differ only in the engine (`ce`, `sm`) or the kernel (`read`, `write`)."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
     return [_filled(frame, words) for frame, words in found.items()]
 
@@ -251,7 +251,7 @@ def _filled(frame: str, words: Sequence[str]) -> str:
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """Splits a benchmark's name: replaces the engine's or kernel's word by `{}`, and returns it."""
+    """Replaces the engine or kernel in a name by `{}`. Returns the new name and the old word."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

@@ -20,7 +20,7 @@ from .drawing import Drawer
 from .picture import style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
-"""A person can drag its height."""
+"""The CSS of a frame. A person can change the frame's height with the mouse."""
 
 
 def framed(page: Page) -> str:
@@ -88,7 +88,7 @@ def _shown(value: object) -> object:
 
 
 class _Places:
-    """Writes cells as HTML, faster than a template. `said` numbers the texts for the mouse."""
+    """Writes cells as HTML. `said` numbers the texts that appear under the mouse pointer."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

@@ -17,7 +17,7 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
-"""Pixels: a part's height, the space for a link, a bracket, margins, and before the first link."""
+"""Pixels: heights of a part, a link and a bracket, a margin, and the indent of the first link."""
 LETTER = 6.7
 
 
@@ -58,7 +58,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """Draws a machine. A line on the left joins the bars of switches in `several`."""
+    """Draws a machine. A switch in `several` has several bars, joined by a line on the left."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

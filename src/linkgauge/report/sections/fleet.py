@@ -105,7 +105,7 @@ def _shown(figure: float, column: FleetColumn) -> str:
 
 
 def unlike(node: Node) -> str:
-    """Formats how a node is odd: `sim:5, between devices: -10.0%`; empty if it is not."""
+    """Formats how a node differs: `sim:5, between devices: -10.0%`, or returns an empty text."""
     lacks = f"{count_of(node.missing, 'figure')} missing" if node.missing else ""
     of = node.farthest
     return "; ".join(filter(None, (_distance(of) if of is not None and of.is_odd else "", lacks)))

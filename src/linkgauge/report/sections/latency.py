@@ -20,9 +20,9 @@ from . import OneRun, Section
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
-"""With more, only those of the first column have percentiles."""
+"""If a result has more cells, the table of percentiles shows only the first column's cells."""
 POINTS = 120
-"""More of them lie close to the end, where it matters."""
+"""The evenly spaced points of a curve. Further points lie at the highest percentiles."""
 _TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
 FEWEST = 64
 
@@ -122,8 +122,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each row whose latency falls as the load grows, by more than its interval,
-    or a line that no latency falls."""
+    """Yields a line wherever a latency falls from one load to the next, and the two 95% intervals
+    do not overlap. If no latency falls, yields a line that says so."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

@@ -333,7 +333,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Returns devices: those of vendors' libraries, then of backends, then others on PCI."""
+    """Returns each device once, first those that vendors' libraries report, then the others."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

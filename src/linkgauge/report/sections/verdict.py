@@ -40,12 +40,12 @@ MOST_LOW = 3
 LONGEST_COMMENT = 40
 DO_FIRST = "do first"
 RUN_THERE = "run there"
-"""On a simulated machine nothing can be done."""
+"""The heading of remedies for a simulated machine. Nothing can be run on such a machine."""
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What stands around a verdict. `by_doctor`: all findings stand above it. `scripted`: a script
-    has the remedies."""
+    """The texts around a verdict. `kept` is the run's folder, `since` compares with earlier runs.
+    `by_doctor`: all findings are shown above. `scripted`: a script has the remedies."""
 
     kept: Path | None = None
     since: str | None = None
@@ -70,7 +70,7 @@ def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
     """Shows the lowest cells and the counts, then at most four lines: the verdict, why, what to do
-    first, and the next command. If `verbose`, also shows what the figures cannot show."""
+    first, and the next command. If `verbose`, also shows which losses the run cannot detect."""
     wrong = worst_of(run, outcome)
     above = [*_lowest(run, outcome), *_waived(outcome)]
     if wrong is not None and wrong.cause is None:
@@ -95,7 +95,7 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Reduces a remedy of several lines to one, which says its topic and where to find it."""
+    """Replaces a remedy of several steps by one step, which says where all steps are shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -165,8 +165,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first prose and command of a remedy; if it changes something, all commands up to
-    the next prose."""
+    """Yields the first prose of a remedy, and the commands up to the next prose. If the first
+    command changes nothing, yields no other command."""
     prose = list(takewhile(lambda step: not isinstance(step, Command), found))
     commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
     yield from prose if commands else prose[:1]

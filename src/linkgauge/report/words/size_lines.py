@@ -1,4 +1,4 @@
-"""Makes sentences about the time of a copy, fitted as a function of its size."""
+"""Describes fitted lines, which give the time of a copy as a function of its size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkgauge.report.matrix import shown
 MOST_PATHS = 16
 """With more, only their extremes are shown."""
 LEAST_SHOWN = 0.001
-"""A line that is closer to the times is said to be within this."""
+"""The least error of a fitted line that a sentence states. A smaller error shows as this one."""
 _NO_LINE = "no line fits"
 _UNTOLD = "these sizes do not separate latency from bandwidth"
 _LATENCY_ALONE = "a latency whatever the size"

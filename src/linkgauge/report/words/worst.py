@@ -23,7 +23,7 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. Findings in `equivalent` state it; `group` also explains it."""
+    """The worst fact about a run. `equivalent`: findings that state it. `group`: explains it."""
 
     what: Line
     group: FindingGroup | None = None

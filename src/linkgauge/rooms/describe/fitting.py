@@ -113,7 +113,7 @@ class _Links:
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
         """Returns a link's efficiency, and the cost of opposite traffic, for reads and for writes.
-        If only one of them was measured, both get its efficiency."""
+        If only reads or only writes were measured, the others get the same efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -253,7 +253,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits collectives: the startup time to the smallest calls, the efficiency to large ones."""
+    """Fits collectives' startup time to the smallest calls, and their efficiency to large calls."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return

@@ -25,8 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric's name and unit in OpenTelemetry. `more` makes attributes of labels; labels in
-    `instead` are dropped."""
+    """A metric's name and unit in OpenTelemetry. `more` returns further attributes for a sample's
+    labels. The labels in `instead` are not exported."""
 
     name: str
     unit: str

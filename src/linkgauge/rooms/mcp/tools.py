@@ -108,7 +108,7 @@ def _refusing(tool: Callable[..., Answer], refusal: type[Exception]) -> Callable
 
 
 def _summary(found: linkgauge.MeasuredRun, *, every_cell: bool = False) -> Answer:
-    """Returns a run's document. Counts cells without faults by verdict, unless `every_cell`."""
+    """Returns a run's document. Unless `every_cell`, only counts the cells without faults."""
     document = _read(CELLS.json(OneRun(found.run, found.outcome, found.folder)))
     cells, left_out = list[Answer](), Counter[str]()
     for cell in document["cells"]:

@@ -1,1 +1,1 @@
-"""Writes a kept run for other people: as a packed file, or as a small page without names."""
+"""Writes a stored run for other people, as an archive or as a small page without names."""

@@ -167,7 +167,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A predefined experiment. `options` has the values of vary's options, the baseline first."""
+    """A predefined experiment. An option's first value is the baseline of a comparison."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -239,8 +239,8 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
-    """Returns the command line and options of an experiment. Options of the user replace its own.
-    Raises InputError for an unknown name, or if the experiment does not suit the machine."""
+    """Returns an experiment's command line and options. Options of the user replace the options of
+    the experiment. Raises InputError for an unknown experiment, or one unfit for the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")

@@ -26,8 +26,8 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the message. It is empty if no finding concerns the host, or if the domain is not
-    this guest's."""
+    """Returns the lines of the message to the administrator. Without findings that concern the
+    host, or if the domain is not this guest's, returns ()."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

@@ -50,7 +50,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns values by the number in `key`. Raises InputError if it is missing or repeated."""
+    """Returns values by attribute `key`. Raises InputError if a number is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -85,7 +85,7 @@ def count(text: str) -> int:
 
 
 def register(text: str) -> int:
-    """Reads a number as it stands in an address: `0x1b` or `27`."""
+    """Reads a part of an address: `0x1b` or `27`."""
     if not re.fullmatch(r"\s*(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,18})\s*", text, re.ASCII):
         raise ValueError("give a number such as 0x1b or 27")
     return int(text, 16 if "x" in text.lower() else 10)

@@ -82,8 +82,8 @@ the estimate at once."""
 
 
 class ProbeSchedule:
-    """The cells' turns. A probe may keep devices busy for the share `budget` of `every` seconds;
-    unused or exceeded time counts for later probes."""
+    """A queue of cells to measure. A probe may take the share `budget` of `every` seconds. The time
+    that it leaves unused, or takes in excess, counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -97,8 +97,8 @@ class ProbeSchedule:
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next cells on free devices that the time allows; other cells keep their turn.
-        Takes one cell of a table that was never measured, because its cost is a guess."""
+        """Returns the next cells whose devices are free, as many as the time allows. Takes only one
+        cell of a table that was never measured, because its cost is a guess."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -129,7 +129,7 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """Returns a cell's last cost in seconds or, if unknown, the largest cost of a cell."""
+        """Returns a cell's estimated seconds. An unknown cell costs as much as the dearest one."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))

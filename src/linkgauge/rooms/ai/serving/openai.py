@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A server's answer. `ended` is its end, and `came` the arrival of each token if the answer is
-    streamed, in seconds of the monotonic clock."""
+    """A server's answer, complete at `ended`. `came` has the arrival of each token of a stream.
+    Times are seconds of the monotonic clock."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -190,8 +190,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client for OpenAI's HTTP API, a connection per thread. It streams answers to time
-    tokens."""
+    """A client for OpenAI's HTTP API, with one connection for each thread. It reads answers as
+    streams, because it times their tokens."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -302,7 +302,7 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Reads the answer's rest, to free the connection. Raises _Wrong if it ends too soon."""
+        """Ends reading, to free the connection. Raises _Wrong if the answer is not complete."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

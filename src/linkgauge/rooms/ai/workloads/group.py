@@ -134,7 +134,7 @@ class Work(ABC):
 
 
 class WorkGroup(Gated):
-    """Takes samples of a workload by the host's clock, until the device has finished all loops."""
+    """Times a workload by the host's clock. A sample ends when the device has finished."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -266,7 +266,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Chooses how much to compute. Returns the seconds of slower copies and of computing."""
+        """Sets how much to compute. Returns the seconds of copying one way and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

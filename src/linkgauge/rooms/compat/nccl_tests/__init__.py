@@ -174,7 +174,7 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """Sets variables that NCCL needs here. As in nccl-tests, NCCL itself decides on NVLS."""
+    """Sets environment variables that NCCL needs here. Leaves the use of NVLS to NCCL."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default

@@ -180,7 +180,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank's header line, with JSON's field names. `device_hex` is a PCI address or memory."""
+    """A rank's header line. `device_hex` is a PCI address, or a name such as `cuda:0`."""
 
     rank: int
     group: int
@@ -198,7 +198,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The `seconds` of each iteration on its slowest rank. Statistics omit the first `skipped`."""
+    """The seconds of iterations on the slowest rank. Statistics omit the first `skipped` ones."""
 
     seconds: tuple[float, ...]
     skipped: int = 0

@@ -232,7 +232,7 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Returns rates in % of theoretical ones; None if unknown, as between processes."""
+        """Returns rates in % of the theoretical rates, or None if no theoretical rate is known."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

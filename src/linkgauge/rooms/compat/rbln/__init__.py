@@ -27,7 +27,7 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What a case measures. `npus` begins with the source. If `reads`, destinations copy."""
+    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -64,7 +64,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 class PathGroup(NamedTuple):
-    """Paths with concurrent copies. `total`, if any, is the name of a line for their total."""
+    """Paths of concurrent copies. If `total` is not empty, a line of that name shows the total."""
 
     paths: Sequence[CopyPath]
     tag: str = ""

@@ -1,5 +1,5 @@
-"""Reads definitions of other systems, with a file for each: `knows` and `parse` for text that is
-not XML, NAMESPACE for the system's libvirt XML, and `settings` to write a placement."""
+"""Reads and writes definitions of virtual machines, with a module for each system. `knows` and
+`parse` read text, NAMESPACE marks the system's libvirt XML, and `settings` writes a placement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 
 
 def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """Returns the parser of a text's format, or None if unknown. It may raise InputError."""
+    """Returns the parser of a text's format, or None for an unknown format."""
     return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
