@@ -122,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` checks a plug-in's addition
-    (raises Unfit if its type is wrong) and guards its calls by the hook. Leaves out a plug-in's
-    section or format if its name is taken."""
+    """Loads and returns all additions of a listed kind. `fitted` returns a plug-in's addition with
+    its calls guarded by the hook, or raises Unfit if its type is wrong. Leaves out a plug-in's
+    addition if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -218,7 +218,8 @@ def _check_name(kind: str, name: object) -> None:
 
 def _offered() -> Iterator[tuple[str, str, str, Path]]:
     """Yields the package, version and `MODULE:NAME` of each room that installed packages offer, and
-    the folder with the package's metadata. Importing `importlib.metadata` would take 20 ms."""
+    the folder with the package's metadata."""
+    # Not by importlib.metadata, because its import takes 20 ms.
     for folder in map(Path, dict.fromkeys(sys.path)):
         for file, text in entry_points(folder):
             about = _headers(file.parent)

@@ -1,6 +1,6 @@
-"""How large a buffer must be to exceed the caches. It is measured, because a virtual machine may
-get only a part of the cache that it sees: the size doubles until neither the rate of reads nor the
-latency changes. Other programs may end a search early, so a stored size only grows."""
+"""Measures how large a buffer must be to exceed the caches: its size doubles until neither the rate
+of reads nor the latency changes. A virtual machine may get less cache than it sees. Other programs
+may end a search too early, so a stored size only grows."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Doubles a size from `least` to at most `most` bytes until the speed stays the same. Returns
-    the size before or, if time or memory is short, the largest measured."""
+    """Returns a size from `least` to `most` bytes from which on the speed no longer changes. If
+    time or memory is short, returns the largest size that was measured."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds

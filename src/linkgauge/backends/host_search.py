@@ -41,10 +41,9 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first, after about `seconds`. At first, only kernels with the
-    widest vectors run, since the width hardly matters; narrower variants of the best join later.
-    The kernels in `safe` are good on nearly every CPU. They join the last round, which takes half
-    of the time, so that a kernel which was only lucky must still beat them."""
+    """Returns the best kernels, the best first, after about `seconds`. `safe` are kernels that are
+    good on nearly every CPU; they join the last round."""
+    # The width hardly matters: first the widest vectors, later narrower variants of the best.
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -57,6 +56,7 @@ def search(
             families = {_family(kernel) for kernel in field}
             field = [*field, *(kernel for kernel in absent if _family(kernel) in families)]
             absent = []
+    # The last round takes half of the time, so that no kernel is first only by luck.
     final = dict.fromkeys((*field, *safe))
     return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, last)))
 

@@ -56,8 +56,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transfer on each rail. Steps of the same `round` run at once. A transfer that begins on
-    rail r ends on rail r + `across`."""
+    """A transfer from node `source` to node `target` on each rail. Steps of the same `round` run at
+    once. A transfer that begins on rail r ends on rail r + `across`."""
 
     source: int
     target: int
@@ -71,7 +71,7 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 class OverNodes(Row, frozen=True, kw_only=True):
     """A benchmark with a cell for each step and rail. If `of_pairs` is set, each cell has the
-    transfers of all rails instead, and more than `of_pairs` nodes are not measured."""
+    transfers of all rails, and no cells are made for more than `of_pairs` nodes."""
 
     steps: Steps
     of_pairs: int | None = None

@@ -58,8 +58,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command of the function at `place`. Raises TypeError if it takes more than one
-    struct of options. `CONTEXT` in its module holds settings for click. Calls go through `hook`."""
+    """Makes a click command of the function at `place`, which is called through `hook`. Raises
+    TypeError if the function takes more than one struct of options."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):

@@ -94,9 +94,9 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures the cells of a plan that the `records` lack, then once more the cells that `doubts`
-    returns. The first record holds the plan. After Ctrl-C, the run's `finished` is null; after the
-    loss of a rank, it is set. Raises ResultsError if the journal cannot be written."""
+    """Measures the planned cells that `records` lack, then once more the cells that `doubts`
+    returns. The first record holds the plan. The run's `finished` is None after Ctrl-C, but is set
+    after the loss of a rank. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 

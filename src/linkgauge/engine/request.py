@@ -47,8 +47,8 @@ class What(Protocol):
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """A choice of catalog benchmarks by names and prefixes; without both, the profile's benchmarks.
-    `host_mode` selects one way in which host threads access memory; None selects all ways."""
+    """A choice of catalog benchmarks by `names` and `prefixes`; if both are empty, of the profile's
+    benchmarks. `host_mode` selects how host threads access memory; None selects all ways."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -188,13 +188,13 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run. Empty `backends` or `devices` select all; the backend `host` stands for
-    the host's own benchmarks. `only_first` uses only the first backend that has devices.
-    `with_cpus` also measures processors that a backend lists as devices (PoCL); so does a request
-    that names backends or benchmarks. `profile` is null if the user chose the sizes. `memory`
-    replaces pinned host memory. `tune` first searches the devices' best settings. `budget` is the
-    seconds of the whole run, "plan" for as many as its plan needs, or null for no limit. `buffer`
-    is the buffer size in bytes for a first look. `wait` waits until another run ends. The run is
-    stored below `out`, or nowhere if null. `command` and `options` are only recorded."""
+    the host's own benchmarks. If `only_first` is true, only the first backend with devices is used.
+    Processors that a backend lists as devices (PoCL) are measured only if `with_cpus` is true or
+    the request names backends or benchmarks. `profile` is null if the user chose the sizes.
+    `memory` replaces pinned host memory. `tune` first searches the devices' best settings. `budget`
+    is the seconds of the whole run, "plan" for as many as its plan needs, or null for no limit.
+    `buffer` is the buffer size in bytes for a first look. `wait` waits until another run ends. The
+    run is stored below `out`, or nowhere if null. `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())

@@ -42,8 +42,8 @@ from .rounds import draw
 
 
 class Session:
-    """A machine that is open for measuring. `machine` describes it by the last survey. `folder` is
-    null until the run's folder exists, and for a run that is not stored."""
+    """A machine that is open for measuring. `machine` is the result of the last survey. `folder` is
+    None until the run's folder exists, and stays None if the run is not stored."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
@@ -88,8 +88,8 @@ class Session:
         )
 
     def look_first(self, *, measures: bool = True) -> None:
-        """If the request is a first look at the host, finds the size of its buffers by measuring,
-        in little more than a second. Without `measures`, takes the smallest size."""
+        """If the request is a first look at the host, finds the size of its buffers by measuring
+        for about a second. If `measures` is false, takes the smallest size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
@@ -140,9 +140,9 @@ class Session:
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, then once more the cells that `doubts` returns. After Ctrl-C,
-        `finished` is null and the run has the results so far. Raises DeviceBusy if another run
-        measures a device, and InputError or ResultsError if results cannot be written."""
+        """Measures the plan, then once more the cells that `doubts` returns. After Ctrl-C, the run
+        has the results so far and its `finished` is None. Raises DeviceBusy if another run measures
+        a device, and InputError or ResultsError if results cannot be written."""
         request = self.request
         if request.out is not None:
             check_writable(Path(request.out))
@@ -249,9 +249,8 @@ def unasked(machine: Machine) -> list[str]:
 def opened(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Iterator[Session]:
-    """Opens a session. `first` is a worker process that already runs. With `brief`, the session
-    only shows and plans: it opens only backends whose devices cannot be known otherwise, and waits
-    at most `brief` seconds for them."""
+    """Opens a session. `first` is a worker process that already runs. If `brief` is given, the
+    session is only for showing and planning, and waits at most `brief` seconds for each backend."""
     with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
 

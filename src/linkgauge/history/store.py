@@ -102,9 +102,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Opens the history, and creates missing tables. Raises InputError if a later version wrote it,
-    or if it is missing and `must_exist`; MissingPackage without PostgreSQL's driver; or
-    StoreError."""
+    """Opens the history and creates missing tables. Raises InputError if a later linkgauge wrote
+    the history, or if it is missing and `must_exist` is true. Raises MissingPackage if PostgreSQL's
+    driver is missing, and StoreError for other errors."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):

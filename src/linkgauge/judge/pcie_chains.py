@@ -23,9 +23,9 @@ _CLEAR = 0.97
 
 
 class PcieChain:
-    """A PCIe link between `function` below and `port` above (None if invisible). `speed` (GT/s) and
-    `width` (lanes) are the most that known ends support; `both_*` says whether both are known.
-    `loaded_*` are the highest of the latest readings under load, `fastest` the highest of all."""
+    """A PCIe link between `function` and the `port` above (None if invisible). `speed` (GT/s) and
+    `width` (lanes) are the most that the known ends support. `both_speeds` and `both_widths` are
+    true if both ends are known. `loaded_*` are the highest of the latest readings under load."""
 
     def __init__(
         self,
@@ -143,9 +143,9 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
-    """Compares the cells over a link with the median of their peers on other links. If two or more
-    cells all stay clearly below it, returns the largest share of the median that a cell reaches.
-    Returns None otherwise, or if a cell's verdict is low already."""
+    """If two or more cells over a link are all clearly below the median of their peers on other
+    links, returns the largest share of the median that a cell reaches. Returns None otherwise, or
+    if a cell's verdict is low already."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

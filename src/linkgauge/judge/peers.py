@@ -1,7 +1,6 @@
-"""Finds cells that are clearly slower than their peers. A part's cells are compared with those of
-at least three other parts of its kind. The margin follows from how much these cells differ
-(Student's t): copies between devices agree within 0.1 %, copies over the PCIe of a shared host do
-not. Two benchmarks or two repetitions must show a loss, so that no brief disturbance counts."""
+"""Finds cells that are clearly slower than their peers: the cells of at least three other parts of
+the same kind. The more the peers differ from each other, the larger a loss must be (Student's t).
+Two benchmarks or two repetitions must show the loss, so that a brief disturbance does not count."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell slower than its peers. `usual` is the median of the peers. `loss` is the share of
-    `usual` that the cell lacks. `is_sure`: another benchmark or repetition confirms the loss.
-    `at_best`: the fastest repetitions were compared, because the part counted errors."""
+    """A cell slower than its peers. `usual` is the peers' median. `loss` is the share of `usual`
+    that the cell lacks. `is_sure` is true if another benchmark or repetition shows the loss.
+    `at_best` is true if the fastest repetitions were compared, because the part counted errors."""
 
     case: Case
     usual: float

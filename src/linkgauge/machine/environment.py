@@ -62,8 +62,8 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """Returns the hypervisor's name (or None), and whether this is certain. On x86 a CPU flag shows
-    it, elsewhere the firmware or device tree. Xen's dom0 and a cloud's bare metal have none."""
+    """Returns the hypervisor's name (or None), and whether this is certain."""
+    # Xen's dom0 and a cloud's bare metal have no hypervisor.
     if "control_d" in (root.text("proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = root.text("proc/cpuinfo") or ""
@@ -74,6 +74,7 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     words = f"{firmware} {_words(root, _CLOCKS)}"
     known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", words))
     name = next(known, None)
+    # On x86 a CPU flag shows a hypervisor, elsewhere the firmware or device tree.
     if flags and "hypervisor" not in flags.split():
         return (name if name in _MADE_UP else None), True
     if flags:
@@ -110,8 +111,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns the IOMMU's mode, or None and why the mode is unknown. It is `translating` if any
-    group of devices is translated. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
+    """Returns the IOMMU's mode and None, or None and why the mode is unknown
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
@@ -154,8 +155,8 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """An environment variable that devices need. `devices` are PCI device numbers (empty: all of
-    the vendor). `because` says what happens without it, and `source` where this is stated."""
+    """An environment variable that a vendor's devices need. `devices` are PCI device ids; empty
+    means all. `because` says what happens without the variable, `source` where this is stated."""
 
     variable: str
     value: str

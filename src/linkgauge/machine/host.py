@@ -19,8 +19,7 @@ _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 def read_host(root: Root = ROOT) -> Host:
     """Reads the host. On this machine, only CPUs that this process may use count. In a capture, all
-    online CPUs count, and the limit of locked memory is None. The total memory is the sum over NUMA
-    nodes, because the kernel's total may include a GPU's memory."""
+    online CPUs count, and the limit of locked memory is None."""
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -28,6 +27,7 @@ def read_host(root: Root = ROOT) -> Host:
     hostname, kernel, architecture = _names(root)
     nodes = read_nodes(root, allowed, available)
     sizes = [node.memory_total for node in nodes if node.memory_total is not None]
+    # The sum over NUMA nodes counts, because the kernel's total may include a GPU's memory.
     of_nodes = sum(sizes) if len(sizes) == len(nodes) else None
     return Host(
         hostname=hostname,

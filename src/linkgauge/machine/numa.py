@@ -23,9 +23,8 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the known kinds of memory by node. A DAX device determines its node's kind. A node
-    twice as fast as the nodes with CPUs has HBM. Any other node with CPUs or in a device tree has
-    HBM if all chips are HBM, else DRAM. Nodes behind a memory-side cache are left out."""
+    """Returns the kind of each node's memory, where it is known. It is unknown for nodes behind a
+    memory-side cache, unless a DAX device tells it."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -85,9 +84,8 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the nodes with memory, but not GPUs' nodes. A node has only CPUs in `allowed`, and at
-    most `memory_available` available bytes. Without NUMA in the kernel, node 0 has everything. A
-    single node gets all CPUs and memory, unless other nodes belong to GPUs or have only CPUs."""
+    """Returns the host's nodes with memory, without GPUs' nodes. A node has only CPUs in `allowed`,
+    and at most `memory_available` available bytes."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -96,6 +94,7 @@ def read_nodes(
     if len(with_memory) > 1:
         return with_memory
     lone = with_memory[0] if with_memory else Node(0, ())
+    # A lone node gets all CPUs and memory, unless other nodes are GPUs' or have only CPUs.
     if lone.cpus and (_gpu_nodes(root) or not usable.issubset(lone.cpus)):
         return (lone,)
     # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.

@@ -40,9 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A PCI function as its configuration space shows it. `why` says why fields are None, and
-    `why_extended` why `acs` or `aer` is None. If `why_extended` is None, `acs` None and `aer` False
-    mean that the capability is absent. A `silent` function reads as 0xFF in all bytes."""
+    """A PCI function as its configuration space shows it. `why` says why fields are None.
+    `why_extended` says why `acs` or `aer` is None. If `why_extended` is None, `acs` None or `aer`
+    False means that the capability is absent."""
 
     address: str = ""
     aer: bool | None = None

@@ -89,14 +89,14 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields the number, size and largest size in bytes of each resizable PCI region. Bit n of
-    `resourceN_resize` stands for 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci)."""
+    """Yields the number, size and largest possible size in bytes of each resizable PCI region."""
     lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
         sizes = root.line(f"{folder}/resource{place}_resize")
         possible = hexadecimal(f"0x{sizes}", 16) if sizes else None
         ends = [end for word in line.split()[:2] if (end := hexadecimal(word, 16))]
         if possible and len(ends) == 2:
+            # The highest bit n means 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci).
             yield place, ends[1] - ends[0] + 1, 1 << possible.bit_length() - 1 + 20
 
 

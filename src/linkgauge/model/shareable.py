@@ -18,8 +18,8 @@ calls of drivers and their errors. `kernel`: options of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """A kind of text. `words` is what may be shared of a text. Other texts are replaced by
-    `otherwise`, with a number for `{0}`."""
+    """A kind of text. `words` says what may be shared of a text. `otherwise` replaces texts that
+    may not be shared; a number replaces its `{0}`."""
 
     otherwise: str
     words: Words = "none"

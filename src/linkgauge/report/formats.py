@@ -19,9 +19,9 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of output. `blocks` (`MODULE:FUNCTION`) makes blocks for people. `texts` maps formats
-    for programs to functions; a function may return blocks for Markdown. A document that is stored
-    as a file has `title`, the title of its page, and `kept`, its type (`MODULE:TYPE`)."""
+    """A kind of output. `blocks` (`MODULE:FUNCTION`) makes blocks for people. `texts` names the
+    function for each format for programs; the function for Markdown may return blocks. A document
+    that is stored as a file has a `title` for its page, and `kept`, its type (`MODULE:TYPE`)."""
 
     name: str
     blocks: str = ""

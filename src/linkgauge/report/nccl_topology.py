@@ -1,6 +1,6 @@
 """Writes a machine's PCI tree as NCCL's topology file (NCCL_TOPO_FILE), for guests whose hypervisor
 hides the switches. Like cloud providers' files, the file has nodes with CPUs, and below them PCIe
-switches, accelerators and network adapters. Ports are omitted, as in NCCL. NCCL adds the rest."""
+switches, accelerators and network adapters."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ class FlagKernel:
 
 
 class FlagGroup(Gated):
-    """A flag ping-pong. A loop is a round trip. The kernel `begins` times it, and stores the time
-    at `report`. A kernel in another process is None; `clear` then sets this process's flag to 0."""
+    """A ping-pong of a flag. Kernel `begins` times the round trips and stores the times at
+    `report`. A kernel in another process is None; then `clear` sets this process's flag to 0."""
 
     most_loops = MOST
     policy = single_iterations(2)

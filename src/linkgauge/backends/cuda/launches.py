@@ -25,7 +25,7 @@ _NANO = 1e-9
 
 class Marks:
     """A kernel's progress in device memory: a count of steps, and the times in ns (device's clock)
-    at which the gate opened, the kernel started and each batch ended. `made` frees the memory."""
+    at which the gate opened, the kernel started and each batch ended."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -82,9 +82,9 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns the launch of a copy kernel, which records its progress in `marks`. Addresses must be
-    multiples of 16. Raises InputError if a bulk copy's settings are too large, Unsupported if a
-    bulk copy goes both ways or the device's compute capability is below 9.0."""
+    """Returns the launch of a copy kernel. The kernel records its progress in `marks`, if given.
+    Addresses must be multiples of 16. For bulk copies, raises InputError if the settings are too
+    large, and Unsupported if `both_ways` is true or the compute capability is below 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -148,8 +148,8 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def pattern_launch(
     device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns a launch of the kernel `name`: `fill` writes a pattern (each word xor `word`),
-    `compare` stores the offset of the first wrong byte at the address `word`."""
+    """Returns a launch of a pattern kernel. `fill` writes the pattern, each word xored with `word`.
+    `compare` writes the offset of the first wrong byte to the address `word`."""
     arguments = (address, size, seed % _WORDS, c_int(pattern), word)
     return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
@@ -162,14 +162,15 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns a launch for each multiprocessor, as in nvbandwidth's ptrChasingKernel. Each begins
-    where the one before ended. Raises Unsupported if bulk copies need a newer device."""
+    """Returns a launch of the chase kernel (nvbandwidth's ptrChasingKernel) for each
+    multiprocessor. Raises Unsupported if `bulk` is true and the device cannot make bulk copies."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"
     grid = (device.multiprocessors, 1)
     launches = []
     for block in range(device.multiprocessors):
+        # Each launch begins where the one before ended.
         start = address + block * accesses % count * stride
         arguments = (start, c_uint32(accesses), c_uint32(block))
         launches.append(KernelLaunch(device, name, grid, arguments))

@@ -104,14 +104,14 @@ class OpenCLDevice:
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """How many work-items a launch and a work-group have. On a CPU, each work-item loops over a
-        block of memory; eight for each core keep all cores busy. On a GPU, 16 work-groups of up to
-        256 work-items for each compute unit hide latency."""
+        """How many work-items a launch and a work-group have."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
+            # On a CPU, each work-item loops over a block: eight for each core keep all cores busy.
             if self._is_cpu:
                 return (8 * units,), (1,)
             group = min(256, int(self.handle.max_work_group_size))
+            # 16 work-groups for each compute unit hide latency.
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
@@ -190,7 +190,7 @@ class OpenCLDevice:
 
 class MemoryDomain:
     """Devices that share an OpenCL context: all devices of a platform that use the host's memory.
-    Any other device has its own context, as the runtime might move buffers in a shared one."""
+    Any other device is alone in its context: the runtime may move buffers of a shared context."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles

@@ -1,5 +1,5 @@
-"""How a YAML description of a simulated machine is read; docs/simulation.md explains each field.
-Rates are bytes/s of one direction. Units of sizes are powers of two. hardware.py expands groups."""
+"""Reads YAML descriptions of simulated machines; docs/simulation.md explains each field. Rates are
+in bytes/s for one direction. Units of sizes are powers of two."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives exchange data, in the fastest possible way. `efficiency` is the share of the
-    links' rates that they achieve, or `reductions` if switches reduce (null: `efficiency`)."""
+    """How the fastest collectives exchange data. `efficiency` is the share of the links' rates that
+    they reach. `reductions` is this share if switches reduce; null means `efficiency`."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -73,9 +73,9 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates of an engine in bytes/s (null: no limit). `peer_read` and `peer_write`
-    limit the total rate of all other devices in this device's memory. `startup` is the time
-    in seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
+    """The highest rates of an engine in bytes/s; null means no limit. `peer_read` and `peer_write`
+    limit the total rate of all other devices in this device's memory. `startup` is the time in
+    seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -118,9 +118,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share a node's links. Their total rate is `reads`, `writes` or
-    `mixed` times the rate of one alone. A device that writes gets the fraction `write` of the total
-    rate. A device that reads gets `read` times the rate of one alone. Threads get the rest."""
+    """How host threads and a device share a node's links. Their total rate is `reads` (both read),
+    `writes` (both write) or `mixed` times the rate of one alone. A device that writes gets the
+    fraction `write` of the total rate. A device that reads gets `read` times its rate alone."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -133,16 +133,16 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
-        """Returns the device's and the threads' shares. An argument is true if its side writes."""
+        """Returns the device's and the threads' shares. True means that this side writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
         own = both * self.write if device else self.read
         return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """NUMA nodes of one kind. `rate` counts reads and writes in bytes/s. An access takes `latency`
-    seconds. A byte that threads write to an array counts as `writes` bytes, because the threads
-    first read it into a cache."""
+    """NUMA nodes of one kind. `rate` limits reads and writes together, in bytes/s. An access takes
+    `latency` seconds. A byte that threads write to an array counts as `writes` bytes, because the
+    threads first read it into a cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -158,8 +158,8 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A host. `thread` is the rate of a thread in bytes/s. A thread takes `call` seconds to enqueue
-    a copy, and `wait` seconds to notice the end of a copy in a ping-pong. Without `gpudirect`, data
-    between devices of different hosts goes through the hosts' memory."""
+    a copy, and `wait` seconds to notice the end of a copy in a ping-pong. If `gpudirect` is false,
+    data between devices of different hosts goes through the hosts' memory."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -183,10 +183,10 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Devices of one kind. `memory_rate` counts reads and writes in bytes/s. PCI addresses must be
-    quoted, as YAML would read them as numbers. If `node` is true, the group is a
-    rail: its i-th device is on host i, as is the i-th device of any other rail. PCI then shows only
-    the devices whose addresses are in `pci`."""
+    """Devices of one kind. `memory_rate` limits reads and writes together, in bytes/s. PCI
+    addresses must be quoted, as YAML would read them as numbers. If `node` is true, device i of the
+    group is on host i, as is device i of any other such group. PCI then shows only the devices
+    whose addresses are in `pci`."""
 
     count: Count = 1
     model: str
@@ -259,9 +259,9 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The description of a machine. `noise_buffers` and `noise_moments` are the parts of the noise
-    that change only between repetitions. `known` lists the kinds of figures that the machine can
-    give (refusals.py; null: all)."""
+    """The description of a machine. `noise_buffers` and `noise_moments` are relative standard
+    deviations between repetitions. `known` lists the kinds of measurements that the machine can
+    time; null means all kinds."""
 
     source: str
     host: HostDescription
@@ -314,8 +314,8 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """Returns the name and the description of a machine: one that is shipped, a file, or one that
-    an optional package describes. Raises InputError if there is none or the file is unreadable."""
+    """Returns a machine's name and description. `name` is a shipped machine, a file, or a machine
+    of an optional package. Raises InputError if there is none or the file is unreadable."""
     path = Path(name)
     ours = resources.files(__package__) / "machines" / f"{name}.yml"
     if path.name == name and ours.is_file():

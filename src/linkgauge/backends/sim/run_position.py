@@ -17,9 +17,8 @@ _TURN = 2 * math.pi
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The noise of figures. `samples`, `repetitions` and `runs` are relative standard deviations:
-    of samples, of a cell's repetitions, and of a cell between runs. A disturbance slows the
-    fraction `far` of repetitions. Its strength is an exponential random number of mean `by`; it
-    slows each sample by 0 to 2 times its strength."""
+    between samples, between a cell's repetitions, and between runs. `far` is the fraction of
+    repetitions that a disturbance slows. `by` is the mean fraction by which a disturbance slows."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)
@@ -33,7 +32,7 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunPosition:
-    """A run's simulated time, and its random numbers. They depend only on seed, `draw`, cell,
+    """A run's simulated time and random numbers. The numbers depend only on seed, `draw`, cell,
     repetition and sample, so a cell's figures do not depend on processes or earlier cells."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
@@ -44,9 +43,9 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
-        """Starts a phase of a cell that has `taken` samples already. A warm-up has the noise of the
-        first repetition, so that a resumed run chooses the same number of loops."""
+        """Starts a phase of a cell that has `taken` samples already."""
         self.sample = taken if phase == "measure" else 0
+        # A warm-up has the first repetition's noise: a resumed run chooses the same loops.
         repetition = 0 if phase == "warm up" else repetition
         if self._at == (cell, repetition):
             return  # another phase of the same repetition: the draws stay

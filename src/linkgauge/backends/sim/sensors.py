@@ -256,8 +256,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """The effects of faults on a machine's facts, after `cells` cells have been measured. The last
-    of these cells decides which faults are present."""
+    """The effects of faults on a machine's facts after `cells` cells have been measured."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]

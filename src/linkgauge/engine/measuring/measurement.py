@@ -63,7 +63,7 @@ class Extra(msgspec.Struct, frozen=True):
 
 class _Compared(NamedTuple):
     """A copy whose bytes are verified. Its source is filled with `given`, and its destination must
-    hold `made` in the end. A transfer in both directions changes both buffers."""
+    hold `made` in the end."""
 
     number: int
     copy: Copy
@@ -132,8 +132,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows other buffers than the last repetition used. Interfering copies and large pointer
-        chases keep theirs. Concurrent copies have different seeds unless they share a buffer."""
+        """Borrows buffers for a repetition, other buffers than for the last repetition. Only
+        interfering copies and large pointer chases keep their buffers."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -176,6 +176,7 @@ class Measurement:
             endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
+            # Concurrent copies have different seeds unless they share a buffer.
             seed = first_seed if touches(transfer) else first_seed + number
             if transfer.source in origins:
                 seed = first_seed + list(origins).index(transfer.source)

@@ -29,9 +29,9 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
-    """Merges the repetitions of each cell. The cells are equivalent and share their variance. A
-    single repetition may itself be a merged one. A cell that ended in an error has no figures.
-    Wrong bytes in any repetition fail the cell. A cell skipped later keeps its earlier figures."""
+    """Merges the repetitions of equivalent cells, which share their variance. Wrong bytes in any
+    repetition fail the cell. A cell that ended in an error has no figures. A cell that is skipped
+    in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
     whole = [
@@ -103,12 +103,12 @@ def _estimated(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
 ) -> Iterable[Sequence[Estimate | None]]:
     """Estimates the variation of each cell's figure, then of each part of the cell, pooled over all
-    cells. Simulated runs do not vary. With a fixed number of samples, estimates are None unless all
-    cells were repeated."""
+    cells. If the user chose a fixed number of samples, estimates are None unless all cells were
+    repeated."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
-    if cells and settings.simulation is None:
+    if cells and settings.simulation is None:  # simulated runs do not vary
         kind = path_kind(cells[0], cells[0].bytes)
         recorded, runs = RECORDED[kind], (known or {}).get(kind)
     samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)

@@ -23,8 +23,8 @@ _T = TypeVar("_T")
 
 
 class MeetingRank:
-    """One rank of a run. `own` is its backend, `hosts` has the machine of each rank. Each
-    repetition has a new `meeting` and a number. `shared` names devices that several ranks use."""
+    """One rank of a run. `own` is the rank's backend. `hosts` names the machine of each rank. Each
+    repetition sets `meeting` and `repetition`. `shared` names devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -84,8 +84,8 @@ class MeetingRank:
     ) -> Mapping[int, _T]:
         """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
         an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
-        ranks meet again. `late` says whether the last start was late. If `late` is not None, the
-        ranks agree on the next start."""
+        ranks meet again. `late` is true if the last start was late, false if not, or None if the
+        ranks need not agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():

@@ -39,7 +39,7 @@ communication."""
 
 class Agent:
     """Serves rank 0 over a channel. Calls `left` if a rank is lost and this process must end: with
-    the loss if that rank is rank 0, else with None."""
+    the loss if rank 0 is lost, with None if another rank is lost."""
 
     def __init__(
         self,

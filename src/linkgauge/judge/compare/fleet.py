@@ -1,9 +1,9 @@
 """Compares nodes that should be equal. The distance of a part is the mean logarithmic difference
-between the part's cells of one kind and the median of all nodes. The model assumes that distances
-above the median distance follow an exponential distribution. The ratio of a distance to the mean of
-the other distances then follows an F distribution. Large distances would hide each other, so they
+between the part's cells of one kind and the median of all nodes. In a healthy fleet, distances
+above the median distance should follow an exponential distribution. The ratio of a distance to the
+mean of the others then follows an F distribution. Large distances would hide each other, so they
 are removed in turn until chance explains the rest (B. Rosner, Technometrics 25, 1983). `CHANCE` is
-the probability that any part of a healthy fleet is odd."""
+the probability that any part of a healthy fleet is called odd."""
 
 from __future__ import annotations
 
@@ -278,8 +278,8 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Leaves out the `out` largest sizes. Returns the median of the other sizes, the mean
-        excess of sizes above the median, and the number of these sizes."""
+        """Leaves out the `out` largest sizes. Returns the median of the other sizes, by how much
+        sizes above the median exceed it on average, and how many these are."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]

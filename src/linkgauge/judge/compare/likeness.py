@@ -1,5 +1,5 @@
-"""Reduces runs to the figures and facts that comparisons need. Comparable runs measured machines of
-one kind in the same way. Drivers and kernels may differ: comparisons look for their effects."""
+"""Reduces runs to the figures and facts that comparisons need. Two runs are comparable if they
+measured machines of the same kind in the same way. Drivers and kernels may differ."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _NEAR = 8
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
     """A cell's figure in one run. `figure` is the median, null if it is not positive. The interval
-    from `low` to `high` holds another run's figure with the probability `coverage`; without
-    `coverage`, it says nothing about other runs. `host` is the part of the host on which the figure
-    depends. Older files lack `path` and `bytes`, the history lacks `path`, and work without memory
-    lacks `bytes`. `tried` is false if the run ended before the cell's turn."""
+    from `low` to `high` holds another run's figure with the probability `coverage`; if `coverage`
+    is null, the interval says nothing about other runs. `host` is the part of the host on which the
+    figure depends. `path` is missing in older files and the history, `bytes` in older files and for
+    work without memory. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -82,9 +82,8 @@ def as_recorded(run: RunFigures) -> RunFigures:
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
-    """Replaces default sizes by the sizes of the first run, so that cells of the runs match.
-    Default sizes depend on free memory, and are too large to affect figures. Leaves benchmarks with
-    several sizes as they are."""
+    """Replaces default sizes, which depend on free memory, by the sizes of the first run, so that
+    cells of the runs match. Leaves benchmarks with several sizes as they are."""
     if len({run.settings.sizes for run in runs}) > 1:
         return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
@@ -102,7 +101,7 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one run. `again`: the run only repeats cells that another run left unclear.
+    """The figures of one run. `again` is true if the run only repeats another run's unclear cells.
     `busy` has other processes' ids by accelerator. `anew`: intervals were computed again."""
 
     id: str

@@ -28,8 +28,8 @@ _NEVER = 0.0
 
 
 class _Words(NamedTuple):
-    """How to report one kind of counter, from a `share` of packets on. If `share` is None, the
-    counter is reported only as the reason of low figures."""
+    """How to report one kind of counter. `share` is the least share of packets that is reported;
+    None if the counter is reported only when it explains low figures."""
 
     share: float | None
     found: str

@@ -123,8 +123,8 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Finds cells below the share `least` of their usual figure. Returns the usual figure of the
-    slowest cell, this cell, a text on the number of cells, and all names; None without cells."""
+    """Finds cells below the share `least` of their usual figure. Returns the slowest cell's usual
+    figure, this cell, a text on how many cells there are, and all names; None without cells."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None

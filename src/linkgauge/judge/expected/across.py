@@ -42,8 +42,8 @@ class Carried(NamedTuple):
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Returns the total rate of the active ports of one host, or None if unknown. Counts only ports
-    with the most frequent rate, and limits a card to its slot. Divides the total among `hosts`."""
+    """Returns the total rate of the active network ports of one host, or None if it is unknown.
+    Counts only ports with the most frequent rate. `machine` has the ports of `hosts` hosts."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -87,8 +87,8 @@ def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
     """Returns the bandwidth of a collective over `hosts` hosts with `each` devices, or None if its
-    traffic is unknown. `own` is the bandwidth within a host. Two hosts may use a tree or a ring for
-    an all-reduce; without `algorithm`, the bounds of verdicts allow either."""
+    traffic is unknown. `own` is the bandwidth within a host. If `algorithm` is empty, an all-reduce
+    of two hosts may use a tree or a ring, and the bounds allow either."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":

@@ -98,9 +98,9 @@ class StoredRun(Run, frozen=True, kw_only=True):
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a samples.bin, in MessagePack, little-endian. `values` (f64) holds the samples
-    of each cell, then those of its parts, then the seconds of its ranks. `lengths` (u32) holds
-    their counts. `summaries` holds thirteen f64 for each part and rank: the fields of Summary in
-    order, with two for ci95. NaN stands for null; if `n` is NaN, there is no summary."""
+    of each cell, then those of its parts, then the seconds of its ranks. `lengths` (u32) holds the
+    lengths of these lists. `summaries` holds thirteen f64 for each part and rank: the fields of
+    Summary in order, with two for ci95. NaN stands for null; if `n` is NaN, there is no summary."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

@@ -54,8 +54,8 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Adds up the links to each remote end (None: unknown end). Only `all` and `nominal` count
-    links that are down."""
+    """Adds up the links to each remote end; the key None stands for unknown ends. Links that are
+    down count only in `all` and `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown

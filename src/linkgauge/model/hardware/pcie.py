@@ -106,8 +106,8 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the number of hops as Linux counts them (`calc_map_type_and_dist` in
-        drivers/pci/p2pdma.c): 4 below one switch, 8 below two. None: an unknown address."""
+        """Returns the number of hops between two functions as Linux counts them, or None if the
+        path is unknown (`calc_map_type_and_dist` in drivers/pci/p2pdma.c)."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 

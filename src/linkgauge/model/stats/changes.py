@@ -59,8 +59,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 class SideTest(msgspec.Struct, frozen=True):
     """A test of one cell. `log` is the logarithm of the second figure ÷ the first. `error` is its
-    standard error. Some cells vary more than their runs show: `doubt` has the error, the degrees of
-    freedom and the share of such cells, or is None."""
+    standard error. `doubt` is for cells that vary more than their runs show: their standard error,
+    degrees of freedom and share of all cells; None without such cells."""
 
     log: float
     error: float
@@ -72,8 +72,8 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One cell's runs on one side of a comparison, as logarithms of figures. `within` is the
-    variance that the ranges of the runs imply; None if a run has no range."""
+    """One cell's runs on one side of a comparison. `logs` are the logarithms of the runs' figures.
+    `within` is the variance that the runs' ranges imply; None if a run has no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None

@@ -104,7 +104,7 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
     """Shows the first finding of each check with its reason, its symptoms, and a remedy if it is
-    one command. Shows only the subjects of warnings that `below` shows in full."""
+    one command. If `below` shows a check in full, shows only the subjects of its warnings."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

@@ -222,8 +222,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a time budget (`3m`) that is enough for all cells or, if all are measured, for the
-    precision. Returns None if this budget is unknown or too long."""
+    """Returns a time budget (`3m`) that is enough to measure all cells. If all are measured, it is
+    enough for the wanted precision. Returns None if it is unknown or too long."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [*cells_of(run.results)]

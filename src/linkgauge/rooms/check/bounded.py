@@ -123,8 +123,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """The result of a brief run. `missing` are planned cells without a result. If a step was cut
-    off, `doing` has the step and the seconds that it had taken."""
+    """The result of a brief run. `missing` are planned cells without a result. `doing` is the step
+    that was cut off, and the seconds that it had taken; None if no step was cut off."""
 
     seconds: float
     run: Run | None = None

@@ -42,8 +42,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A program that measures between ranks, from the Debian package `package`. `seconds` reads the
-    time of all loops from its output or file. Its help must contain the text `needs`."""
+    """A program that measures between ranks. `package` is a Debian package. `seconds` reads the
+    time of all loops from the output or a file. `needs` must occur in the program's help."""
 
     program: str
     package: str

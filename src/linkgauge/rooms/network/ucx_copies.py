@@ -1,5 +1,5 @@
-"""Carries out a rank's part of copies by UCX. The rank with the engine puts or gets the bytes; the
-other lets UCX work until a message says that all bytes have arrived."""
+"""Carries out a rank's part of copies by UCX. The rank of the copy's engine puts or gets the bytes.
+The other rank polls UCX until a message says that all bytes have arrived."""
 
 from __future__ import annotations
 

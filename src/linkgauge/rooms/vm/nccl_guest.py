@@ -17,8 +17,8 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Returns the guest as a machine. Its bridges get invented addresses. Raises InputError if the
-    domain does not say where a device is in the guest."""
+    """Returns the guest as a machine. Bridges above the guest's devices get made-up addresses.
+    Raises InputError if the domain does not give a device's address in the guest."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}

@@ -125,8 +125,8 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 class Dialect(msgspec.Struct, frozen=True):
     """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
-    `spread`: prints the variation of cells, of samples, or none. If `is_brief`, lists no devices.
-    If `has_bulk`, kernels make bulk copies."""
+    `spread` says which variation is printed, if any. If `is_brief` is true, no devices are listed.
+    If `has_bulk` is true, kernels make bulk copies."""
 
     name: str
     version: str

@@ -26,8 +26,8 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """A domain and a machine. `alive` is the domain as it runs on the machine, `others` are other
-    domains that run there. `uuid` is in the machine's firmware."""
+    """A domain and the machine to compare it with. `alive` is the domain as it runs there, `others`
+    are other domains that run there. `uuid` is the UUID in the machine's firmware."""
 
     domain: Domain
     machine: Machine
@@ -216,9 +216,9 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain with this domain's name, or None. A running domain's name is read
-    from a control group, in which special characters may be replaced, and the end may be cut."""
+    """Returns the running domain with this domain's name, or None."""
     wanted = _plain(domain.name)
+    # Names are read from control groups: special characters may be replaced, and the end cut.
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
         if ends == _plain(one.name):
@@ -236,8 +236,8 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """Returns the guest's node of each cell: the node with most of the cell's vCPUs, else the node
-    with the cell's rank. Linux numbers nodes with CPUs first, then nodes with only memory."""
+    """Returns the guest's node of each cell: the node that has most of the cell's vCPUs."""
+    # If vCPUs don't decide: Linux numbers nodes with CPUs first, then nodes with only memory.
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -266,8 +266,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Returns a machine's role, with reasons. A machine that runs or defines (`is_defined`) the
-    domain is its host, even if the machine is virtual. A guest's firmware has the domain's UUID."""
+    """Returns a machine's role, with reasons. `uuid` is in the machine's firmware. `alive` is the
+    domain if it runs on the machine. `is_defined` is true if libvirt defines the domain there."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -287,8 +287,7 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """Returns why a machine is neither the domain's host nor its guest, or None. A guest without a
-    UUID must have as many CPUs as the domain."""
+    """Returns why a machine is neither the domain's host nor its guest, or None."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"

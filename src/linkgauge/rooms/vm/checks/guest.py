@@ -141,12 +141,12 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the least bytes that a guest of `size` bytes may report. Its kernel takes the rest:
-    1.6 % for page structures, 64 MiB for swiotlb (6 % in encrypted guests, at most 1 GiB), and
-    memory for code, firmware and the crash kernel."""
+    """Returns the least number of bytes that a guest of `size` bytes should report."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
+# The kernel takes 1.6 % for page structures, for swiotlb 64 MiB (6 % in encrypted guests, at most
+# 1 GiB), and memory for code and firmware.
 _SHARE, _FIXED = 0.08, 256 << 20
 
 

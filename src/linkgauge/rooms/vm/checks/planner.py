@@ -1,5 +1,5 @@
-"""Plans where vCPUs and memory go. Keeps settings without a finding. Uses the devices' nodes first.
-If there are enough cores, leaves a core of each node to the emulator, IO threads and the host."""
+"""Plans where vCPUs and memory go. Changes only settings with a finding. Uses the devices' nodes
+first. With enough cores, leaves a core of each node to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement. `emulator` are the CPUs of all threads but vCPUs. `nodes` are the host nodes of
-    each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
-    `page_size` is in bytes, or None to keep the pages."""
+    """A placement. `emulator` has the CPUs of all threads other than vCPUs. `nodes` has the host
+    nodes of each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
+    `page_size` is in bytes; None means that the page size stays."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -77,8 +77,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Rates a placement. Returns the numbers of vCPUs that no CPU can run, that share a CPU, and
-    that span nodes, then the distance from vCPUs to memory and devices."""
+    """Rates a placement (less is better) by the number of vCPUs that no CPU can run, that share a
+    CPU, and that span nodes, then by the distance from vCPUs to memory and devices."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
