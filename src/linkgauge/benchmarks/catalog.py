@@ -174,12 +174,12 @@ def _most_wanted() -> Iterator[str]:
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns the benchmarks in the order of measuring: first those that the user `asked` for, then
-    the profile's first ones. If the profile has none, the most popular benchmarks are next, but
-    those that measure the host alone (true in `of_host`) are last."""
+    """Returns the names of benchmarks in the order of measuring: those in `asked` first, then those
+    that the profile prefers. A value of `of_host` is true if the benchmark measures the host
+    alone."""
     if len(of_host) < 2:
         return tuple(of_host)
-    patterns = _FIRST.get(profile) or _most_wanted()
+    patterns = _FIRST.get(profile) or _most_wanted()  # without preferences, by popularity
     wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
     order = list(dict.fromkeys((*wanted, *of_host)))
     if profile not in _FIRST:
@@ -222,9 +222,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the benchmarks with these names or prefixes; without any, those of the profile (None:
-    all). The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
-    benchmarks between devices. Raises InputError for a name or a prefix that matches nothing."""
+    """Returns the benchmarks with these names or prefixes or, if both are empty, those of `profile`
+    (None: all). The order is the profile's or else the catalog's. If `only_d2d` is true, keeps only
+    benchmarks between devices. Raises InputError for a name or prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

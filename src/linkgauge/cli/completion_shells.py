@@ -92,8 +92,7 @@ def escaped(text: str, quote: str = "") -> str:
 
 
 class Bash(BashComplete):
-    """Completes in bash. Escapes proposals. Splits the line itself, because bash splits words at
-    colons. Scripts installed by earlier versions send words instead of the line."""
+    """Completes in bash. Splits the line itself, because bash splits words at colons."""
 
     source_template = _BASH
     _dropped = 0
@@ -101,7 +100,7 @@ class Bash(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         line = os.environ.get("COMP_LINE")
-        if line is None:
+        if line is None:  # a script of an earlier version sends words
             return super().get_completion_args()
         at = cut(line, os.environ.get("COMP_WORDBREAKS", " \t\n\"'@><=;|&(:"))
         words, last = split_arg_string(line[: at.word])[1:], line[at.word :]

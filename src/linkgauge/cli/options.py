@@ -1,8 +1,8 @@
 """Defines commands' options. A command is a function of a struct, whose fields are the options.
 
 An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
-`argument` define everything else. If a field's type is itself a struct of options (`sampling:
-Sampling`), these are added. A format (`form: RunFormat`) adds a flag for each format."""
+`argument` define everything else. A field that is a struct of options (`sampling: Sampling`) adds
+all its options. A field that is a format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 

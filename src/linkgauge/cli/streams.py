@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class _Outliving(io.FileIO):
     """An output file that discards further output once its reader (`| head`) or terminal has ended.
-    With `only_messages`, it does so after every error, such as a full disk."""
+    If `only_messages` is true, all errors, such as a full disk, have the same effect."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)

@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Reserves time for ending the run, and more time if loading took long or waited for
-    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Time for ending the run is reserved: more if loading was slow or waited for CPUs. If
+    the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

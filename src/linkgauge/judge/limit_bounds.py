@@ -40,8 +40,8 @@ QUANTITY = {
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """A lower bound (`at_least`) or an upper bound on a statistic of a cell's samples. `value` is
-    in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time) or, if
+    """A bound on a statistic of a cell's samples: lower if `at_least` is true, else upper. `value`
+    is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time) or, if
     `of` names an expected figure, a share of this figure."""
 
     statistic: str

@@ -260,8 +260,8 @@ def _shown_at(point: Point) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the index at which a curve stops growing, or None. In logarithms, its slope is at
-    least 0.5 before this point, and at most half as steep after it."""
+    """Returns the index of the point at which a curve stops growing, or None. On logarithmic axes,
+    the slope is at least 0.5 before this point, and at most half as steep after it."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]

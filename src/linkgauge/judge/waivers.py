@@ -6,9 +6,9 @@
       - {cell: "host_to_device_memcpy_ce [0, 3]", accept: ">= 40 GB/s", owner: ops,
          reason: known slow slot, until: 2027-06-30}
 
-For a check, `accept` is a value in the unit that the catalogue of checks gives, or `warn` or
-`fail`. A waived finding waives its low cells. A finding all of whose cells are waived is waived,
-too. The day on which the run began decides whether a waiver has ended."""
+For a check, `accept` is `warn`, `fail` or a value in the unit that the catalogue of checks gives. A
+waived finding waives its low cells. If all cells of a finding are waived, the finding is waived,
+too. `until` is the last day on which a waived run may have begun."""
 
 from __future__ import annotations
 

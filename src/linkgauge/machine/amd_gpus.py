@@ -26,7 +26,7 @@ _XGMI = 11
 
 class ComputeNode(msgspec.Struct, frozen=True):
     """One GPU, as AMD's compute driver (KFD) lists it. `number` is the driver's number of the GPU,
-    `memory_bus` is in bits, and `memory_clock` is the maximum in Hz."""
+    `memory_bus` is a width in bits, and `memory_clock` is the maximum in Hz."""
 
     number: int
     address: str

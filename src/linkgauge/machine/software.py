@@ -61,8 +61,8 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An interrupt of a device. `allowed` are the CPUs that may handle it, `effective` the CPUs
-    that the kernel chose among them, both in the kernel's list format."""
+    """An interrupt of a device. `allowed` lists the CPUs that may handle it, such as `0-3,8`.
+    `effective` lists the CPUs that the kernel chose among them."""
 
     number: int
     kind: Word
@@ -71,8 +71,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine's versions of kernel modules and system libraries (no Python packages), and its
-    devices' interrupts by PCI address."""
+    """The versions of a machine's kernel modules and system libraries. `interrupts` has the
+    interrupts of devices by PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()

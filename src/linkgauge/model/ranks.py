@@ -161,8 +161,8 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else the
-    interfaces whose addresses no other machine has (container bridges often have the same)."""
+    """Returns the indices of the interfaces that may reach the other ranks: loopback interfaces on
+    one machine, else the interfaces whose addresses no other machine has."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -177,7 +177,7 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
         if nic.up is not False
         and nic.is_loopback == alone
         and nic.addresses
-        and not elsewhere & {*nic.addresses}
+        and not elsewhere & {*nic.addresses}  # container bridges often share addresses
     )
 
 

@@ -66,8 +66,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding. `said` are named lines above the steps, and `last` are named lines below them.
-    `do` is the heading of the steps."""
+    """A finding. `said` and `last` are named lines above and below the steps that fix it. `do` is
+    the heading of the steps."""
 
     severity: str
     tone: Tone
@@ -104,8 +104,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column. If the table is too wide, heads become `short`; then columns of the highest `rank`
-    are left out."""
+    """A column of a table. If the table is too wide, `short` replaces `name`. If this is not
+    enough, the columns with the highest `rank` are left out."""
 
     name: str
     figures: bool = False
@@ -143,8 +143,8 @@ class Table(NamedTuple):
 
 class Shade(NamedTuple):
     """How a matrix shows a cell. `sign` shows the tone without colour. `share` is the cell's share
-    of the figure that `against` names. `more` is shown under the mouse pointer. `depth` shades a
-    figure without a verdict, from 0 (lowest) to 10."""
+    of the figure that `against` names. `more` is shown under the mouse pointer. `depth` is the
+    shade of a figure without a verdict, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""
@@ -196,8 +196,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part in a machine's picture. `above` is the part that leads to the host. `level` is the
-    number of steps from the devices to a fabric's switch, and 0 for all other parts."""
+    """A part in a machine's picture. `above` is the name of the next part towards the host. `level`
+    is a switch's number of steps from the devices of its fabric, and 0 for all other parts."""
 
     name: str
     label: str

@@ -70,8 +70,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Returns a console with colours only on a terminal. In a file or pipe, its width is COLUMNS,
-    or unlimited. `options` are options of rich's Console."""
+    """Returns a console with colours only on a terminal. In a file or pipe, the width is the
+    variable COLUMNS or, if it is not set, unlimited. `options` are options of rich's Console."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(

@@ -64,7 +64,7 @@ COMPARED = "vm"
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
     """Makes a page of runs. Compares equivalent nodes with each other, and other runs by label.
-    `against` is the first label. Raises InputError if there is no run."""
+    `against` is the label to compare with. Raises InputError if there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -110,7 +110,7 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns a fleet for each accelerator: the last run of each host and label. Returns none if a
+    """Returns a fleet for each accelerator: the last run of each host and label. Returns [] if a
     path is a run, if nodes are too few, or if runs differ in settings or have profile vm."""
     if any(map(is_run, paths)):
         return []

@@ -18,8 +18,8 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles kernels. The cache has a file for each source, architecture, NVRTC version and set
-    of options. A file begins with the SHA-256 of its code. A damaged file is replaced."""
+    """Compiles kernels, and keeps their code in `folder`: a file for each source, architecture,
+    NVRTC version and set of options. A file begins with its code's SHA-256, which shows damage."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"

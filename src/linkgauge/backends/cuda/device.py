@@ -179,9 +179,9 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """A kernel with its launch settings. `name` is the file and the function, as in `stream.read`;
-    `shared` is the shared memory in bytes. `arguments` are ctypes values, which each launch reads
-    anew, or 64-bit integers; None is replaced by the value of `varying`."""
+    """A kernel with its launch settings. `name` is a file and a function in it, such as
+    `stream.read`. `shared` is shared memory in bytes. `arguments` are 64-bit integers, ctypes
+    values, which each launch reads anew, or None, which is replaced by the value of `varying`."""
 
     def __init__(
         self,

@@ -37,12 +37,12 @@ class Recorder(NamedTuple):
 
 
 class StreamWork(msgspec.Struct, eq=False):
-    """The work of a transfer on a device. In `kind`, `driver` means that calls may wait for the
-    device, `graph` that a loop does not fit into a queue. `entries` has two numbers of queue
-    entries: for each loop, and once. `warm_up` loops run before the start event. `checksum` returns
-    the xor of all words read, or None if the work also writes. `close` frees all resources but
-    kernels, which belong to the device. `recorder` does the same work and records its progress.
-    `settle` is only for a copy that disturbs the measured copy (see `interference`)."""
+    """The work of a transfer on a device. `kind` is `driver` if calls may wait for the device, and
+    `graph` if a loop does not fit into a queue. `entries` is the number of queue entries for each
+    loop, and for all loops together. `warm_up` is the number of loops before the start event.
+    `checksum` returns the xor of all words read, or None if the work also writes. `close` frees all
+    resources except kernels, which belong to the device. `recorder` does the same work and records
+    its progress. `settle` is only for a copy that disturbs the measured copy."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -151,8 +151,8 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """Returns a kernel's work. If `in_kernel`, one launch does all loops. `word` is the address of
-    the kernel's checksum, or 0."""
+    """Returns a kernel's work. If `in_kernel` is true, one launch does all loops, else each loop is
+    a launch. `word` is the address of the kernel's checksum, or 0 for none."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -228,8 +228,8 @@ _LANES = 32
 
 
 def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
-    """Returns a copy by warps that each access 128, 256 or 512 bytes at once. Addresses must be
-    multiples of 16."""
+    """Returns the launch of a copy kernel. Its warps each access 128, 256 or 512 bytes at once.
+    Addresses must be multiples of 16."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (*span, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
@@ -237,8 +237,8 @@ def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunc
 
 
 def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
-    """Returns copies in pieces. A loop is a CUDA graph with a chain of copies for each stream, as
-    single calls would be too slow."""
+    """Returns copies in pieces. A loop launches a CUDA graph with a chain of copies for each
+    stream, because a call for each piece would be too slow."""
     ends, call = span.cut(pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:

@@ -21,8 +21,8 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One rank of a flag ping-pong. `mine` is the address of its flag; `theirs` is the other rank,
-    and where that rank's flag is in the window. The rank with `begins` times the round trips."""
+    """One rank of a flag ping-pong. `mine` is its flag's address. `theirs` is the other rank and
+    the offset of its flag in the window. The rank with `begins` times the round trips."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool

@@ -100,9 +100,8 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key; engines with equal keys share buffers. Only buffers for one-sided access
-        must be in a window."""
-        return memory, self.is_window(engine)
+        """Returns a key. Engines with equal keys share buffers."""
+        return memory, self.is_window(engine)  # only one-sided access needs a window
 
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
@@ -110,9 +109,9 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Puts all buffers into one window, which takes no longer than one buffer. The window has
-        room for the largest buffers of these ranks so far, so that later cells can use it. It
-        serves one repetition number only, because memory's speed partly depends on addresses."""
+        """Puts all buffers into one window. The window has room for the largest buffers of these
+        ranks so far, so that later cells can use it. Each repetition number needs another window,
+        because memory's speed partly depends on addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:

@@ -88,8 +88,7 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns this rank's messages for a copy; None if the rank is neither source nor destination.
-    A message reports the end of a one-sided copy. Waiting for it lets MPI work on the target."""
+    """Returns this rank's messages for a copy, or None if the rank takes no part."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -100,6 +99,7 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
     say: Step = (1, lambda: comm.Isend([b"", 0], other, word))
     hear: Step = (1, lambda: comm.Irecv([bytearray(1), 0], other, word))
     if transfer.engine.kind == "rma":
+        # The message reports the end of the copy. Waiting for it lets MPI work on the target.
         return StepStream((), (say if rank == owner else hear,))
     payload = part.memory(copy.source if rank == source else copy.destination, copy.size)
     if rank == source:

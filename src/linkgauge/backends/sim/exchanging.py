@@ -147,8 +147,8 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """A simulated collective operation. `seconds` has the time of an iteration for each rank, and
-    `sigmas` the noise of this time. `stall` delays ranks. `flip` flips bits of received data."""
+    """A simulated collective operation. `seconds` are the times of an iteration on the ranks, and
+    `sigmas` the noise of these times. `stall` delays ranks. `flip` flips bits of received data."""
 
     def __init__(
         self,

@@ -41,10 +41,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A transfer's needs. `flow` has the use of each shared resource per byte of payload, and the
-    highest rate in bytes/s. Bytes move after `startup` seconds. Kernels of the device `queue` run
+    """A transfer's needs. `flow` has the use of each resource per byte of payload, and the highest
+    rate in bytes/s. `startup` is the seconds before bytes move. Kernels of the device `queue` run
     one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
-    standard deviation that links add. `opposed` is use that counts if opposite transfers run."""
+    standard deviation that links add. `opposed` is added use while opposite transfers run."""
 
     flow: Flow
     startup: float
@@ -55,11 +55,10 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """The shared resources. `capacity` has their limits in bytes/s, `names` the names by which
-    faults select them. `demand` returns the needs of a transfer for a number of host threads. A
-    resource is: a memory; a limit of a device's engines; one direction of a link, both directions,
-    or its reads or writes while both occur; the traffic between devices in a node. With `turns`,
-    threads and devices have separate resources on a node's links."""
+    """The shared resources of a simulated machine. `capacity` has their limits in bytes/s, `names`
+    the names by which faults select them. A resource is a memory, a limit of a device's engines,
+    one direction of a link, both directions, a link's reads or writes while both occur, or the
+    traffic between devices in a node."""
 
     def __init__(self, hardware: Hardware) -> None:
         self.hardware, self._host = hardware, hardware.description.host
@@ -73,7 +72,7 @@ class Resources:
             if node.group.turns
         }
         for node in hardware.nodes:
-            if node.group.turns:
+            if node.group.turns:  # threads and devices have separate resources on its links
                 self._add_turns(node)
         devices = {device.name: device.names for device in hardware.devices}
         for number, link in enumerate(hardware.links):
@@ -177,16 +176,16 @@ class Resources:
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
-        In operations on arrays, each array uses memory and takes part of a thread's rate."""
-        if does.name == "copy-ping-pong":
+        """Returns a transfer's demand in the operation `does`. `demand` is its demand for a
+        copy."""
+        if does.name == "copy-ping-pong":  # the host waits for each copy
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
             return demand
         owner, taken = transfer.engine.owner, float(does.counted_arrays)
         cap = demand.flow.cap
         if transfer.engine.kind == "cpu":
-            cap /= taken
+            cap /= taken  # the arrays share a thread's rate
             taken += (self.hardware.nodes[owner.index or 0].group.writes - 1) * does.array.written
         own = {str(owner): taken}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
@@ -237,8 +236,8 @@ class Resources:
         return tuple(near if self.topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """Returns a device's demand for sending to its fabric's switches (`inward`), or for
-        receiving from them. Raises Unsupported if no link joins it to a switch."""
+        """Returns a device's demand for sending to its fabric's switches if `inward` is true, else
+        for receiving from them. Raises Unsupported if no link joins it to a switch."""
         route = self.topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -329,8 +328,8 @@ def names_of(link: SimLink) -> frozenset[str]:
 
 
 class Way(NamedTuple):
-    """How a transfer moves. Transfers that differ only in names have equal forms. `names` has parts
-    and resources in the order of first use. Kernels of the device `queue` run one by one."""
+    """How a transfer moves. `form` is equal for transfers that differ only in names. `names` has
+    parts and resources in the order of first use. Kernels of the device `queue` run one by one."""
 
     form: bytes
     names: tuple[Hashable, ...]
@@ -367,21 +366,20 @@ def _digest(form: Hashable) -> bytes:
 
 
 class Likeness(NamedTuple):
-    """Identifies equivalent cells. Cells that differ only in names have equal keys. `order` has the
-    indices of a cell's transfers. In this order, transfers of equivalent cells correspond."""
+    """Identifies equivalent cells. `key` is equal for cells that differ only in names. `order` has
+    the indices of a cell's transfers, so ordered that transfers of equivalent cells correspond."""
 
     key: Hashable
     order: tuple[int, ...]
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Returns the likeness of a cell. Its order puts transfers that share parts next to each other,
-    unless a device runs several kernels: the order of kernels matters."""
+    """Returns the likeness of a cell: cells with the same key use equivalent resources."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
     order = list(range(len(ways)))
     queues = [way.queue for way in ways if way.queue is not None]
-    if len(queues) == len(set(queues)):
+    if len(queues) == len(set(queues)):  # else the order matters: a device runs several kernels
         order = sharing_first([way.names for way in ways])
     pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
     return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

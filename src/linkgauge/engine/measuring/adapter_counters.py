@@ -39,7 +39,7 @@ class AdapterCounters:
                 self._began = reader, now, reader.read()
 
     def end(self, connections: dict[str, int]) -> tuple[CounterRise, ...]:
-        """Returns the counters that rose since `begin`; none if the cells use no network.
+        """Returns the counters that rose since `begin`, or () if the cells use no network.
         `connections` has the counts of the cells' own TCP connections."""
         if self._began is None:
             return ()

@@ -111,8 +111,8 @@ class BackgroundLoad:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load during the repetition, or over a longer time if it was short; None if
-        the kernel reports none. If CPUs moved the data (`by_cpus`), adds distances between CPUs."""
+        """Returns the load during the repetition or, if it was short, over a longer time; None if
+        the kernel reports none. If `by_cpus` is true, adds distances between CPUs."""
         now = self._now()
         if now is None or not self._past:
             return None

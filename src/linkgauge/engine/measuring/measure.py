@@ -47,11 +47,10 @@ from .telemetry import sensing
 
 
 class CombinedGroup:
-    """Groups of copies that run at the same time, each on its own backend. Their start signals are
-    given one right after another. Endless copies of the last group end when the other groups have
-    ended, or after `lasting` seconds if all are endless. `places` has, for each group, the indices
-    of its copies. `opened` closes all groups, even if closing one fails. Each backend times its own
-    copies. The host times the total, because the clocks of backends need not agree."""
+    """Groups of copies that run at the same time, each group on another backend. `places` are the
+    indices of each group's copies. `opened` closes all groups. `lasting` is 0 or, if all copies are
+    endless, the seconds until they end. The host times the total, because the clocks of backends
+    need not agree."""
 
     policy = SamplingPolicy()
 

@@ -47,8 +47,8 @@ class Meeting:
     ) -> Mapping[int, _T]:
         """Sends `found` to all ranks. Returns the value of each rank, which has the type `kind`. If
         any rank has an error (`reason`), all ranks raise the first error. `moved` is the most bytes
-        moved before the next meeting. With `start`, ranks agree on a starting time; `late` says
-        whether the last start was late. Raises BackendError if another rank has left the cell."""
+        moved before the next meeting. If `start` is true, ranks agree on a start time. `late` is
+        true if the last start was late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):

@@ -27,7 +27,7 @@ SIGNIFICANCE = 0.05
 
 class ConfigurationComparison(NamedTuple):
     """A comparison of configurations. `found` compares their runs, the baseline first. `aspects`
-    has the cell of each aspect, such as bandwidth. `facts` are the facts that differ."""
+    maps an aspect, such as bandwidth, to its cell. `facts` are the differing facts."""
 
     accelerator: str
     found: RunComparison

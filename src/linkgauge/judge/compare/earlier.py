@@ -66,9 +66,9 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 
 class Since(msgspec.Struct, frozen=True):
-    """What changed since earlier runs. `largest` is the largest group of changed cells, and `more`
-    the number of cells in other groups. `facts` are changes in the machine. `earlier` is the
-    reference for judging parts; null if there are too few runs."""
+    """What changed since earlier runs. `largest` is the largest group of changed cells. `more` is
+    the number of cells in other groups. `facts` are changes in the machine. `earlier` is what parts
+    are judged by; null if there are too few runs."""
 
     runs: int
     cells: int
@@ -145,8 +145,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run with earlier runs. `sides` lists how many recent runs may have the same loss,
-    in the order in which to try the numbers."""
+    """Compares runs with the `count` earlier runs. `sides` are numbers of recent runs that may have
+    the same loss, in the order in which to try them."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:

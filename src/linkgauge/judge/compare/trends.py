@@ -78,8 +78,8 @@ class Trend(History, frozen=True, kw_only=True):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Finds changes of at least `least` (a fraction) in a history. Cells share a change if they
-    changed in the same direction at about the same run."""
+    """Finds changes in a history by at least the fraction `least`. Cells that changed in the same
+    direction at about the same run share a change."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = list[tuple[int, TrendChange]]()
     for one in history.series:

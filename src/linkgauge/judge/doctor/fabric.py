@@ -284,8 +284,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports refused peer access. It is a note if no fabric joins the devices, and no device
-    reaches the memory of another."""
+    """Reports refused peer access. The finding is only a note if no fabric joins the devices and no
+    device reaches the memory of another."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if refused and not joined and not any(map(_reaches_peer, evidence.cells())):

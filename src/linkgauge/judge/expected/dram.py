@@ -23,8 +23,8 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in their own node's memory, in payload bytes/s. `rates`
-    maps a node and operation to the rates of paths, on this node or a similar one."""
+    """The highest rates of host threads in the memory of their node, in payload bytes/s. `rates`
+    maps a node and an operation to the rates of paths, on this node or a similar one."""
 
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
@@ -88,8 +88,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device into a node's memory. Rates measured with host threads do
-        not limit a device that transfers `alone`."""
+        """Returns the path of a device into a node's memory. If `alone` is true, the device
+        transfers alone, and rates measured with host threads do not limit it."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

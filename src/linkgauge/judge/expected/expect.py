@@ -1,5 +1,5 @@
-"""Computes theoretical and achievable figures and their arithmetic, from the machine's readings and
-the host memory rates that this run measured. Sources are in docs/expect-formulas.md."""
+"""Computes theoretical and achievable figures, and texts that show their arithmetic, from the
+machine's readings and this run's rates of host memory. Sources are in docs/expect-formulas.md."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expected figure of one cell. `expected` assumes that transfers share links fairly, `most`
-    is the limit for any sharing. A `loose` figure is approximate. Below the first share in
-    `bounds`, a cell is low, below the second perhaps low. `start` is the startup time in seconds.
-    `without` says why no achievable figure is known. `each` has each transfer's rate or None."""
+    """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
+    is the limit for any sharing. `loose` is true if the figure is approximate. Cells are low below
+    the first share in `bounds`, and perhaps low below the second. `start` is the startup time in
+    seconds. `without` is why no achievable figure is known. `each` are the transfers' rates."""
 
     expected: Expected
     most: float | None = None
@@ -69,8 +69,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path that can be compared. Paths of one `kind` are equally fast if they share no device or
-    link. `names` has the numbers of the path's devices and links."""
+    """A path with numbers that compare it to others. Paths with equal `kind` are equally fast if
+    they share no device or link. `names` are the numbers of the path's devices and links."""
 
     path: ExpectedPath
     kind: int
@@ -267,7 +267,7 @@ class _Sharing:
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """Returns the figure of the cell's transfers while they share links, or None if no link
-        limits them. If `queued`, kernels on one device run one after another."""
+        limits them. If `queued` is true, kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -356,14 +356,14 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is computed; None if it reports no total. Old files without a
-    definition used `span`. A planned total is `serial` if kernels run in turn on one device."""
+    """Returns how a cell's total is computed, or None if it reports no total."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
-        return cell.definition or "span"
+        return cell.definition or "span"  # "span" in old files
     if cell.report is Report.SPAN:
         return "span"
+    # Kernels on one device run one after another.
     kernels = [t.engine.owner for t in transfers if t.engine.kind == "sm"]
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 

@@ -1,7 +1,7 @@
 """Computes the rates of links. On PCIe, a write carries up to MaxPayload bytes, and a read requests
-up to MaxReadReq bytes. The root complex may cut completions at any boundary of 64 or 128 bytes; 128
-bytes are assumed (x86 servers do somewhat better). Kernels move cache lines of 128 bytes. Flow
-control takes a few percent more."""
+up to MaxReadReq bytes. Completions of reads are assumed to carry `COMPLETION` bytes each, and
+kernels to move cache lines of `LINE` bytes. Flow control, which takes a few percent more, is left
+out."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Unknown(Exception):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One link or memory that a transfer uses. Its `rate` is in bytes/s after line coding. For a
-    byte of payload it carries at least `least` bytes (0 for requests, and where there is no
-    theoretical bound), and `cost` bytes with all overhead. `direction` is "up" or "down" (away from
-    the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read requests,
-    which go in the opposite direction."""
+    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. `least` is
+    the fewest bytes that it carries for a byte of payload: 0 for requests, and where there is no
+    theoretical bound. `cost` is the bytes with all overhead. `direction` is "up" or "down" (away
+    from the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read
+    requests, which go in the opposite direction."""
 
     link: str
     rate: float
@@ -55,8 +55,8 @@ class Use(msgspec.Struct, frozen=True):
 
 class ExpectedPath(msgspec.Struct, frozen=True):
     """The links and memories that a transfer uses. `doubts` are reasons why only a theoretical
-    figure is known, `loose` reasons why figures of healthy hardware vary. `meets` lists the host
-    nodes whose memory a device uses, each with the kind of link."""
+    figure is known. `loose` are reasons why figures of healthy hardware vary. `meets` lists the
+    host nodes whose memory a device uses, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -145,8 +145,8 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the speed and width of a link: `sampled` under load or else reported by its slower
-    end. If they are unknown, returns None, but raises Unknown for a device's own link."""
+    """Returns the speed and width of a link: `sampled` (read under load), or else what its slower
+    end reports. If unknown, returns None or, for a device's link, raises Unknown."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -245,14 +245,14 @@ def fabric_path(
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
     """Returns a doubt if several copy engines read from one device: it may supply less than its
-    links carry. Eight readers of a Zhenwu 810E together get as much as one."""
+    links carry."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)
         if path.loose and transfer.engine.kind == "ce" and transfer.source.is_device
         if transfer.source.place != transfer.engine.owner
     )
-    several = max(sources.values(), default=0) > 1
+    several = max(sources.values(), default=0) > 1  # 8 readers of a Zhenwu 810E get as much as one
     return ["how much a device gives several copy engines at once is unknown"] if several else []
 
 
@@ -274,9 +274,8 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """Returns the cost of NVLink packets with `data` flits of payload. Generations 1 and 2 send one
-    header flit and answer with one; later generations add two flits."""
-    beside, back = (1, 1) if generation in (1, 2) else (2, 0)
+    """Returns the cost of NVLink packets with `data` flits of payload."""
+    beside, back = (1, 1) if generation in (1, 2) else (2, 0)  # flits added, and in the answer
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
 

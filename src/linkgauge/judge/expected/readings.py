@@ -1,6 +1,6 @@
-"""Corrects the speeds of links that were read while idle, and so may be too low. A link that
-carried more than its read speed allows must have been faster. The read speed is confirmed if the
-link carried about as much, while all other links on the path can carry more."""
+"""Corrects reported speeds of PCIe links, which may be too low because idle links are slower. A
+link that carried more than its reported speed allows must have been faster. A reported speed is
+confirmed if the link carried about as much while all other links on the path can carry more."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns PCIe links that were read below their maximum speed, by name. Each has the most
-    bytes/s that a copy moved over it, and whether it is the narrowest link on this copy's path."""
+    """Returns PCIe links whose reported speed is below the maximum, by name. A value is the link,
+    the highest bytes/s of a copy over it, and true if this copy crosses no slower link."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -78,8 +78,8 @@ def _rate(wire: Wire) -> float:
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields each end that carried more than its speed allows: its address, and its likely speed
-    under load. This is the lowest speed that suffices, supported ones first."""
+    """Yields each end of `wire` that carried more than its reported speed allows: its address, and
+    the lowest speed that suffices (a supported speed, if possible)."""
     ends = _ends(wire)
     able = [*(end.link.max_speed for end in ends), wire.upper and wire.upper.link.target]
     for end in ends:

@@ -47,9 +47,9 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process that runs `serve(channel)` of a module. `words` are the types of progress messages.
-    `surroundings` are its CPUs and environment, `output` is the file descriptor of its output, and
-    `session` protects it from the terminal's signals."""
+    """A process that runs `serve(channel)` of `module`. `words` are the types of progress messages.
+    `surroundings` are the process's CPUs and environment. `output` is a file descriptor. If
+    `session` is true, signals of the terminal do not reach the process."""
 
     name = "the process"
     words: Any = None
@@ -102,8 +102,8 @@ class Process:
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
         """Returns the answer to the last command. `left` returns the seconds until the deadline,
-        and `heard` gets each progress message. Raises ProcessLost if the process ends or is too
-        late, and LinkgaugeError if only the command fails."""
+        and `heard` gets each progress message. Raises ProcessLost if the process ends or misses the
+        deadline, and LinkgaugeError if only the command fails."""
         while True:
             try:
                 self._wait(left)

@@ -331,8 +331,8 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an accelerator at one moment. Links are in GT/s per lane and in lanes, the clock
-    is in Hz, temperature in °C, power in watts. None: not reported."""
+    """The state of an accelerator at one moment. `link_speed` is in GT/s per lane, `link_width` in
+    lanes, `clock` in Hz, `temperature` in °C, `power` in watts. None: not reported."""
 
     memory: str
     link_speed: float | None = None

@@ -44,8 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """A type of numbers. Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact
-    in it. `code` is its number in NCCL; `rounding` is the relative error of one rounding."""
+    """A type of numbers, which represents exactly whole numbers up to `whole` and powers of two up
+    to 2^`exponent`. `code` is its number in NCCL. `rounding` is a rounding's relative error."""
 
     name: NumberName
     code: int
@@ -262,8 +262,8 @@ def content_fields(
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """Where received element i comes from: from element `base + i % chunk` of rank `first + i //
-    chunk`. In a reduction, it comes from this element of all ranks."""
+    """The origin of received elements: element i comes from element `base + i % chunk` of rank
+    `first + i // chunk` or, in a reduction, from element `base + i % chunk` of all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62

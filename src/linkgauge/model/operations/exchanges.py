@@ -134,8 +134,8 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns a ring for each rail (a rank's position on its host), or () unless there are several
-    hosts with the same number of ranks, at least two."""
+    """Returns a ring for each rail (a rank's position on its host). Returns () if there are fewer
+    than two hosts, or if not all hosts have the same number of ranks, at least two."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
@@ -152,9 +152,9 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns `rings` rings that use separate links, or [] if it finds fewer. If every two ranks
-    have a link, there are up to ranks - 1 such rings, except for 4 and 6 ranks (T. Tillson, J.
-    Combinatorial Theory B 29, 1980)."""
+    """Returns `rings` rings that use separate links, or [] if it finds fewer."""
+    # If every two ranks have a link, there are up to ranks - 1 rings, except for 4 and 6 ranks
+    # (T. Tillson, J. Combinatorial Theory B 29, 1980).
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

@@ -24,8 +24,8 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """Draws charts. `draw` returns None for a chart that it cannot draw, and `missing` says why. If
-    `early`, loads the libraries at once, which takes half a second of a CPU."""
+    """Draws charts. `draw` returns None for a chart that it cannot draw; `missing` then says why.
+    If `early` is true, loads the libraries at once (half a second of a CPU), else when it draws."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None

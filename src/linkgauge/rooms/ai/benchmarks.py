@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default on a CPU or an accelerator. Number types after the first are
-    measured only with the batch sizes in `few`."""
+    """What is measured by default on a CPU or an accelerator. `trained` is the model for training.
+    `few` are the batch sizes for the number types after the first."""
 
     model: ModelName
     trained: ModelName

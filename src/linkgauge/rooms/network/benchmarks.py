@@ -179,8 +179,8 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Returns pairs of interfaces of different ranks: all pairs or, if `rails`, only those within
-    groups that have one interface of each rank."""
+    """Returns pairs of interfaces of different ranks: all pairs or, if `rails` is true, only pairs
+    within groups that have one interface of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

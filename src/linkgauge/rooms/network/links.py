@@ -1,5 +1,5 @@
-"""Opens TCP connections between two ranks' interfaces, by the port and the secret in a buffer's
-handle. The destination answers, so that no rank sends into an abandoned connection."""
+"""Opens TCP connections between two ranks' interfaces. The port and a secret are in the handle of
+the destination's buffer. The destination confirms each connection before data is sent."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Returns the destination's IP address and its port for another tool. For perftest, prefers
-        IPv4. Raises BackendError if the destination has no address."""
+        """Returns the destination's IP address, and the port at which another tool listens there.
+        Raises BackendError if the destination has no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -143,7 +143,7 @@ class Door:
             one for all_of in there.addresses for one in all_of if one not in ("127.0.0.1", "::1")
         )
         found = [*own, *others]
-        if copy.transfer.engine.kind == "rdma":
+        if copy.transfer.engine.kind == "rdma":  # perftest gets IPv4 if possible
             found.sort(key=lambda address: ":" in address)
         address = next(iter(found), None)
         if address is None:

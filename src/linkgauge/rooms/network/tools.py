@@ -1,5 +1,5 @@
-"""Calls iperf3 and perftest, and parses their answers. perftest 4.5 and later write JSON, at first
-without quotes: it is read as YAML, which includes JSON."""
+"""Calls iperf3 and perftest, and parses their answers. Some versions of perftest write JSON without
+quotes, so perftest's answers are parsed as YAML, which includes JSON."""
 
 from __future__ import annotations
 

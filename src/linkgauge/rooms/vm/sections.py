@@ -38,8 +38,8 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. If no domain is given, it shows the domains of the host: `running`
-    ones and `defined` ones."""
+    """What `linkgauge vm` shows. `running` and `defined` are the names of the host's domains, which
+    are shown if no `domain` is given."""
 
     machine: Machine
     decision: Decision

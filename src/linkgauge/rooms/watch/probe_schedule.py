@@ -82,8 +82,8 @@ the estimate at once."""
 
 
 class ProbeSchedule:
-    """A queue of cells to measure. A probe may take the share `budget` of `every` seconds. The time
-    that it leaves unused, or takes in excess, counts for later probes."""
+    """A queue of cells to measure. `every` is the seconds between probes; `budget` is the share of
+    them that a probe may take. Unused and excess time counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -97,8 +97,7 @@ class ProbeSchedule:
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next cells whose devices are free, as many as the time allows. Takes only one
-        cell of a table that was never measured, because its cost is a guess."""
+        """Returns the next cells whose devices are free, as many as the time allows."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -108,7 +107,7 @@ class ProbeSchedule:
             if left < 0:
                 break
             chosen.append(of)
-            guessed |= {of.table} - known
+            guessed |= {of.table} - known  # one cell each, because costs are guesses
         return chosen
 
     def has_room(self, of: CellId, spent: float) -> bool:

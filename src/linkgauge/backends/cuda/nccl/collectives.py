@@ -45,8 +45,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's part of a copy, to send or to receive. A warm-up fills NCCL's buffers,
-    so that timed loops put in as many bytes as they take out."""
+    """Returns the work of this process in a copy: to send or to receive."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -67,6 +66,7 @@ def passing(passage: Passage, copy: Copy) -> StreamWork:
     enqueue([device.stream(0)], 1)
     device.call("cuStreamSynchronize", device.stream(0))
     passage.nccl.check(passage.communicator)
+    # The warm-up fills NCCL's buffers: timed loops then put in as many bytes as they take out.
     return StreamWork(device, "nccl", enqueue, (_ENTRIES, 0), warm_up=warm_ups(copy))
 
 
@@ -123,8 +123,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a collective. `tokens` has a token for each group of ranks, if other processes
-        take part. Raises Unsupported if NCCL or a device does not support the collective."""
+        """Returns a collective. If other processes take part, `tokens` has one token for each group
+        of ranks. Raises Unsupported if NCCL or a device does not support the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]

@@ -93,8 +93,8 @@ def is_lost(asked: Questions) -> bool:
 
 
 class Card(Protocol):
-    """A GPU with what NVML needs to find it. `index` is the GPU's number in CUDA. `near` is the
-    nearest NUMA node. The methods may raise LinkgaugeError."""
+    """A GPU that NVML can find. `index` is the GPU's number in CUDA. `near` is the nearest NUMA
+    node. The methods may raise LinkgaugeError."""
 
     @property
     def index(self) -> int: ...

@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A server's answer, complete at `ended`. `came` has the arrival of each token of a stream.
-    Times are seconds of the monotonic clock."""
+    """A server's answer. `ended` is when it was complete. `came` are the times when the tokens of a
+    stream arrived. Times are seconds of the monotonic clock."""
 
     ended: float
     came: tuple[float, ...] = ()

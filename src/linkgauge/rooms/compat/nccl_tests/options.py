@@ -113,8 +113,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of nccl-tests. Sizes are in bytes. `reduction` and `number` are None for all of them.
-    `policy` and `memory` have no effect."""
+    """Options of nccl-tests. Sizes are in bytes. None stands for all reductions in `reduction` and
+    for all types in `number`. `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1

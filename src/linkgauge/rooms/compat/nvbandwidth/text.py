@@ -17,8 +17,8 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device in the device list. `index` is its number on its host; `name` includes its PCI
-    address. `process` is None if only one process runs."""
+    """A device in the device list. `index` is the device's number on its host. `name` includes the
+    PCI address. `process` is None if only one process runs."""
 
     index: int
     name: str
