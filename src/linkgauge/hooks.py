@@ -1,7 +1,7 @@
 """Calls the code of plug-ins, so that a plug-in that fails harms nothing else.
 
 Any exception in a call through `Hook`, even SystemExit, is a failure of the plug-in. What the
-plug-in prints goes to stderr. If its code takes long, its name is shown, and Ctrl-C ends it."""
+plug-in prints goes to stderr. If a call takes long, the plug-in's name is shown; Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code raises
-        anything but a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
+        """Runs code that the user asked for. If a plug-in raises anything but a LinkgaugeError,
+        raises PluginFailed. If `prints` is true, the code may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -111,8 +111,8 @@ class Hook(NamedTuple):
     def exit_code(
         self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
     ) -> int:
-        """Returns the exit code of a command or a tool, even from SystemExit. Raises PluginFailed
-        for other exceptions, but lets LinkgaugeErrors and exceptions in `passes` through."""
+        """Returns the exit code that `call` returns or gives to SystemExit. LinkgaugeErrors and
+        exceptions in `passes` go through; a plug-in's other exceptions become PluginFailed."""
         if self.is_ours:
             return cast("int", call())
         with _Guard(self, (LinkgaugeError, *passes), prints=True):
@@ -229,11 +229,11 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Keeps a signal's exception, because a plug-in may catch it. If code without `prints` goes
-        on after a signal, the next signal ends the process."""
+        """Keeps a signal's exception, because a plug-in may catch it."""
         now = time.monotonic()
         if self._first is None:
             self._first = now
+        # The plug-in's code went on after the first signal.
         elif now >= self._first + AGAIN_SECONDS and not self._prints:
             os._exit(128 + number)
         try:

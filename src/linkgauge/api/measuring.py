@@ -53,8 +53,8 @@ def measure(
 ) -> MeasuredRun:
     """Measures transfers at the same time, as `linkgauge copy` does: `host:0 -> cuda:0 by ce &
     cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep. The run is kept
-    below `out`, or nowhere if that is None (the default). Transfers that cannot be carried out here
-    become a cell with status and reason. Other options and errors are as for `run`."""
+    below `out`; if `out` is None (the default), it is not kept. Transfers that cannot be carried
+    out here become a cell with status and reason. Other options and errors are as for `run`."""
     from linkgauge.cli.copy import CopyOptions, displayed, requested
 
     with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
@@ -65,9 +65,9 @@ def measure(
 def scale(
     collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
 ) -> Scaling:
-    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns figures by
-    size (seconds, bytes/s), and where and why more devices stop helping. `gpus` and `nodes` are
-    text (`1,2,4`). The run is kept with a `scale.json`. Options and errors are as for `run`."""
+    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns each
+    size's seconds and bytes/s, and where and why more devices stop helping. `gpus` and `nodes` are
+    text (`1,2,4`). The run's folder gets a `scale.json`. Options and errors are as for `run`."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of
@@ -82,9 +82,9 @@ def scale(
 @takes(VaryKeywords)
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
-    and compares each cell in its SI unit. The first value of a setting (`memory`, `streams` …) is
-    the baseline. `experiment` names benchmarks and settings that belong together. Other options and
-    errors are as for `run`. All runs are kept. Raises LinkgaugeError if `prepare` fails."""
+    and compares cells in SI units. A setting's first value (`memory`, `streams` …) is the baseline.
+    `experiment` names prepared benchmarks and settings. All runs are kept. Raises LinkgaugeError if
+    the command `prepare` fails. Other options and errors are as for `run`."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:

@@ -69,8 +69,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens a backend by its module's `create`. By default, `host` is this machine. Raises
-    Unsupported if the backend cannot run here, InputError for an unknown name."""
+    """Opens the backend `name`. Without `host`, this machine's host is read. Raises Unsupported if
+    the backend cannot run here, and InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -112,8 +112,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend of one rank. `hosts` are the host names of all ranks. `with_gpu` also opens
-    a GPU, to measure network interfaces with it. Raises InputError for a backend without ranks."""
+    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true, also
+    opens a GPU to measure interfaces with. Raises InputError for a backend without ranks."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

@@ -83,8 +83,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """Chooses kernels. `forced` is the user's kernel, for operations that have it. `file` stores
-    the kernels found (None: no file). `course_of` returns memory for a search (None: no search)."""
+    """Chooses kernels. `forced` is the user's kernel, for operations that have it. `file` keeps the
+    fastest kernels (None: no file). `course_of` returns memory for a search (None: no search)."""
 
     def __init__(
         self,

@@ -88,8 +88,8 @@ class ProductBuffers(Protocol):
         """Overwrites the product A · B, so that an old result cannot pass the check."""
 
     def mismatch(self) -> str | None:
-        """Returns a message if the product is wrong. Adds `BLOCK` columns of A · B and of B, with
-        random signs, and compares A · B's sums with A times B's sums (Freivalds, 1977)."""
+        """Returns a message if the product is wrong. Sums of `BLOCK` columns of A · B (with random
+        signs) must equal A times the same sums of B (Freivalds, 1977)."""
 
 
 class Offering:

@@ -103,12 +103,12 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer of `size` bytes with its buffers. A `null` end has no buffer. Two arrays to read
-    share a buffer. `interference` means that the copy must only outlast the first copy of the
-    group. An `endless` copy runs until the others have ended or, if it is alone, until wait(); its
-    time is scaled to all loops. `tracked` asks for progress even if one launch does all loops.
-    `warm_ups` (`cuda`) is the number of loops before the clock starts. If None, the backend chooses
-    it, and the copies start their clocks together."""
+    """A transfer of `size` bytes with its buffers. A `null` end has no buffer; two arrays to read
+    share a buffer. If `interference` is true, the copy only has to outlast the first copy of the
+    group. If `endless` is true, the copy runs until the others have ended or, if it is alone, until
+    wait(); its time is scaled to all loops. If `tracked` is true, progress is recorded even if one
+    launch does all loops. `warm_ups` (`cuda`) is the number of loops before the clock starts. If
+    None, the backend chooses the number, and the copies start their clocks together."""
 
     transfer: Transfer
     source: Buffer | None
@@ -122,10 +122,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Times of a group in seconds. `seconds` has each copy's time for all loops. `span` lasts from
-    the first start to the last end. `checksums` has, for a copy without destination, the xor of the
-    64-bit words that its last loop read; for any other copy None. `progress` has each copy's start
-    and the ends of its batches, since the start signal. `counters` has all threads' CPU events."""
+    """Times of a group in seconds. `seconds` is each copy's time for all loops. `span` is the time
+    from the first start to the last end. `checksums` is the xor of the 64-bit words of the last
+    loop for each copy without destination, None for other copies. `progress` is each copy's start
+    and ends of batches since the start signal. `counters` is all threads' CPU events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -145,13 +145,13 @@ MOST_BATCHES = 64
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """How a group is sampled. A sample has at least `seconds` and `loops` loops. One start
-    signal is for at most `batches` samples; a repetition has at most `most`. If `sustained`, all
-    copies run for several loops of the slowest. A loop has `steps` steps with a latency, such as
-    accesses. If `rehearsed`, an uncounted sample precedes short samples, because the first is
-    slower. If `steady`, the samples of a repetition hardly differ: a few suffice, and only a cell's
-    first repetition warms up and fills sources. If `level` is not 0, sampling goes on until the
-    last `level` samples show the same speed, because a power cap acts late."""
+    """How a group is sampled. A sample has at least `seconds` and `loops` loops. `batches` is the
+    most samples after one start signal, `most` the most samples of a repetition. `steps` is the
+    number of steps with a latency (accesses) in a loop. If `sustained` is true, all copies run for
+    several loops of the slowest copy. If `rehearsed` is true, an uncounted sample precedes short
+    samples, because the first is slower. If `steady` is true, samples hardly differ: few suffice,
+    and only a cell's first repetition warms up and fills sources. If `level` is not 0, sampling
+    goes on until the last `level` samples show the same speed, because a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -306,7 +306,7 @@ class Backend(Protocol):
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns why the backend cannot carry out the transfer (an exception if its type matters),
-        or None. Never raises. The first call may compile a kernel, which takes long."""
+        or None if it can. Never raises. The first call may compile a kernel, which takes long."""
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some

@@ -76,8 +76,8 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 class RankBackend(Backend, Protocol):
     """The backend of one rank. All buffers are `SpannedBuffer`s, and a group reports only the
-    copies by this rank's engine. If `others_wait`, other ranks may wait until this rank calls
-    `make_progress`, even if it has no work."""
+    copies by this rank's engine. If `others_wait` is true, this rank must call `make_progress` even
+    without work, because other ranks may wait for that."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()

@@ -29,9 +29,9 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. `sources` has benchmarks, each with a pattern
-    of cells' places (`row, column`). The first benchmark that the run has provides the
-    figure, by its last or worst matching cell. `for_each_cpu` divides it by the number of CPUs."""
+    """A figure to compare configurations by. `sources` are pairs of a benchmark and a pattern for
+    its cells (`row, column`); the first benchmark in the run gives the figure. `choice` selects the
+    cell. If `for_each_cpu` is true, the figure is divided by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

@@ -25,8 +25,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where another tool's command measures. If `backend` is None, it uses the simulated machine or
-    the first accelerator backend with devices. `wait` waits until another run ends."""
+    """Where another tool's command measures. If `backend` is None, that is the simulated machine or
+    the first accelerator backend with devices. If `wait` is true, waits for another run to end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -105,10 +105,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens a machine. `devices` are named as in engine.plan.fabrics (empty: all). `tells` prints a
-    simulated machine's name on stderr, where parsers do not see it. With `several`, all processes
-    of an mpirun measure the benchmarks `across`: only the first one returns, the others serve it
-    and then exit. Raises InputError if there is no device, except for `host`."""
+    """Opens a machine. `devices` are named as in engine.plan.fabrics (empty: all). If `tells` is
+    true, prints a simulated machine's name on stderr. If `several` is true, all processes of an
+    mpirun measure the benchmarks `across`: only the first process returns, the others serve it and
+    then exit. Raises InputError if there is no device, except for backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -139,7 +139,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures benchmarks without storing them. `sizes` are in bytes. After Ctrl-C, the run's
-    `finished` is None. Raises InputError if a size fits nowhere, DeviceBusy during another run."""
+    """Measures benchmarks, but stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
+    None. Raises InputError if a size exceeds memory, DeviceBusy during another run."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

@@ -41,9 +41,9 @@ def undisturbed() -> Iterator[None]:
 
 
 class Ending(Signals):
-    """Ends a command in two steps. The first signal ends measuring, or only calls `say` (in the
-    signal handler) if it arrives in a `concluding` block. A signal at least `AGAIN_SECONDS` later
-    raises SystemExit with 128 plus its number."""
+    """Ends a command in two steps. The first signal ends measuring. In a `concluding` block, the
+    first signal only calls `say` (in the signal handler). A signal at least `AGAIN_SECONDS` later
+    raises SystemExit with 128 plus the signal's number."""
 
     def __init__(self, say: Callable[[], object]) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 """Decides on which cells of a plan a user's time budget is spent.
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
-benchmark begins only if there is time for all repetitions that earlier cells still lack, as
-estimated from their first repetitions. All cells that get a turn are measured once before any is
-repeated, so that the repetitions of a cell are far apart."""
+benchmark begins only if the time left is enough for all repetitions that earlier cells still lack,
+as estimated from their first repetitions. All chosen cells are measured once before a cell is
+repeated, so that a cell's repetitions are far apart."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def setup_seconds(size: int) -> float:
 
 
 class Spending:
-    """Chooses the cells to measure. `tables` has the tables' indices in the order of their turns.
-    No cell is repeated for precision after `until` seconds of measuring. `groups` has each table's
-    measurable cells, and `class_of` identifies equivalent cells."""
+    """Chooses the cells to measure. `tables` is the tables' indices in the order of their turns.
+    After `until` seconds of measuring, no cell is repeated for precision. `groups` is the
+    measurable cells of each table. `class_of` returns equal values for equivalent cells."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition, None if no equivalent cell was measured. It is at
-        most twice the median, because a first repetition may have searched for a kernel."""
+        """Returns the seconds of a repetition, or None if no equivalent cell was measured."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None
+        # At most twice the median: a first repetition may have searched for a kernel.
         return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
@@ -107,8 +107,8 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the next benchmark's cells, as many as fit in these seconds with all repetitions.
-        A cell without a measured equivalent is returned alone."""
+        """Returns as many cells of the next benchmark as fit into `seconds` with all repetitions. A
+        cell is returned alone if no equivalent cell was measured before."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:

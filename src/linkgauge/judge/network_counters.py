@@ -49,8 +49,8 @@ cells."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of network_counters.yml: the meaning of some counters. `names` are regular
-    expressions for whole names; `origin` is the source of the text `counts`."""
+    """An entry of network_counters.yml: the meaning of counters. `names` are regular expressions
+    for whole names. `counts` is what they count, `origin` is the source of `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -75,7 +75,7 @@ def meaning_of(source: CounterSource, name: str) -> Meaning | None:
 
 class Counted(msgspec.Struct, frozen=True):
     """Counters of one kind that rose on a rank's host during a cell. `events` is the largest rise
-    of the counters `names`. In `seconds`, the host counted `packets`; the cell moved `bytes`."""
+    of the counters `names`. `packets` is the host's count in `seconds`; the cell moved `bytes`."""
 
     case: Case
     about: Part | str

@@ -25,11 +25,11 @@ _BROKEN = (1, 3)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of one run. `code` is the exit code. `found` holds all findings, `findings` only
-    the findings to report. `verdict` is false if only the cells' statuses count. `unjudged` says
-    why the run cannot be judged. `low`: a cell is low, and no other process explains it. `broken`:
-    a cell failed. `judged`: a cell has a verdict. `undetectable` lists losses that no figure shows.
-    `waived` holds accepted findings and notes on unused waivers."""
+    """The outcome of one run. `code` is the exit code. `found` is all findings, `findings` the
+    findings to report. `verdict` is false if only the cells' statuses count. `unjudged` says why
+    the run cannot be judged. `low` is true if a cell is low and no other process explains that;
+    `broken` if a cell failed; `judged` if a cell has a verdict. `undetectable` is losses that no
+    figure shows. `waived` is accepted findings and notes on unused waivers."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -82,9 +82,9 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Judges a run. Even if all cells passed, the exit code is 1 if a finding about a measured part
-    is a failure, or if a cell is low and neither another process nor a busy host explains it.
-    Without `verdict`, or if the run cannot be judged, only the cells' statuses count."""
+    """Judges a run. If `verdict` is false or the run cannot be judged, only the cells' statuses
+    count. Else, even if all cells passed, the exit code is 1 if a finding about a measured part is
+    a failure, or if a cell is low and neither another process nor a busy host explains that."""
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:

@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module or an empty slot. Modules with the same `kit` number form a kit (0: no kit).
-    If `alone`, a module shares no channel. `width` is in data bits, `rate` in transfers/s."""
+    """A memory module or an empty slot. Modules with the same `kit` form a kit (0: no kit). `alone`
+    is true if the module shares no channel. `width` is in data bits, `rate` in transfers/s."""
 
     locator: str
     bank: str
@@ -64,8 +64,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the memory's peak rate in bytes/s (channels × data bits ÷ 8 × transfers/s), and why
-    it is unknown if it is None. The EDAC driver or the slots' names show the channels."""
+    """Returns the memory's peak rate in bytes/s (channels × data bits ÷ 8 × transfers/s). If the
+    rate is None, also returns why it is unknown."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -116,8 +116,7 @@ def edac_channels(root: Root) -> int | None:
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     """Counts the channels with memory by the slots' names, such as `P0 CHANNEL A` or `DIMM_B1`.
-    Letters that name sockets (Dell) do not show channels. Each DIMM then counts as a channel if
-    every socket's DIMMs are one kit. Returns None if the number is unknown."""
+    Returns None if the number is unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -126,6 +125,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     letters = [_LETTER.fullmatch(dimm.locator.upper()) for dimm in dimms]
     if None in letters or sockets is None:
         return None
+    # Letters name sockets (Dell): each DIMM is a channel if every socket's DIMMs are one kit.
     slots = {match.groups() for match in letters if match}
     kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
     one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)

@@ -99,12 +99,12 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Returns the machine with values that the user stated. A stated `dimms` becomes the memory
-    rate if the machine reports none. Raises InputError if `dimms` is not like `307.2 GB/s`."""
+    """Returns the machine with `values` that the user stated. Raises InputError if `dimms` is not a
+    memory rate like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known
-    if "dimms" in stated and known["dimms"] is None:
+    if "dimms" in stated and known["dimms"] is None:  # a rate that the machine reports wins
         of_host = msgspec.structs.replace(inventory.host, memory_rate=_rate(stated["dimms"]))
         inventory = msgspec.structs.replace(inventory, host=of_host)
     return msgspec.structs.replace(

@@ -25,8 +25,8 @@ SHORT = 1 << 20
 
 class RecordedKind(msgspec.Struct, frozen=True):
     """How much the results of one kind of path vary. `process` is the relative standard deviation
-    that a new process adds, `furthest` the largest relative difference between two runs. `alone`
-    says that other users of the host have no influence."""
+    that a new process adds, `furthest` the largest relative difference between two runs. `alone` is
+    true if other users of the host have no influence."""
 
     process: float
     furthest: float

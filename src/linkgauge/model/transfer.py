@@ -39,7 +39,7 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
     """What carries out a transfer. `count` is the number of threads (None: one on each CPU) or
-    streams. `far` is the number of the network interface at the other end (None: the owner's)."""
+    streams. `far` is the number of the other end's network interface (None: the owner's number)."""
 
     owner: Memory
     kind: EngineKind
@@ -61,9 +61,9 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Transfer:
-    """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. With
-    `both_ways`, one kernel copies alternate chunks of two buffers in opposite directions, as in
-    nvbandwidth's split warps. This is no Struct, so that msgspec calls the hooks of `notation`."""
+    """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. If
+    `both_ways` is true, one kernel copies alternate chunks of two buffers in opposite directions,
+    as in nvbandwidth's split warps. It is no Struct, so msgspec calls the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -286,8 +286,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer. A broadcast's bytes count
-        once, and an operation on arrays counts each of its arrays."""
+        """Returns the bytes of one loop that count for the figure, for each transfer. A broadcast's
+        bytes count once; an operation on arrays counts each of its arrays."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -327,7 +327,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` has a name for each transfer of a cell. With `sweep`, columns are
+    """A matrix of cells. `parts` names a cell's transfers. If `sweep` is true, columns are
     settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str

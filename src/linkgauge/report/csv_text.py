@@ -17,8 +17,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns rows as CSV. A text that looks like a formula gets a `'` in front. In a field that
-    says whether a figure is simulated, True becomes SIMULATED."""
+    """Returns rows as CSV. A text that looks like a formula gets a `'` in front. A boolean says
+    whether a figure is simulated: True becomes SIMULATED, False an empty text."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(

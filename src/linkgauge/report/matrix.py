@@ -17,8 +17,8 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures, in the base unit or the unit in its name. `total` sums bandwidths.
-    `cells` counts all cells, also without a figure. `part` names one of a result's matrices."""
+    """A matrix of figures, in the base unit or the unit in `name`. `total` is the sum of
+    bandwidths. `cells` counts all cells, even without a figure. `part` names the result's part."""
 
     name: str
     rows: tuple[str, ...]

@@ -40,9 +40,9 @@ def keeper_of(
 @contextmanager
 def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
     """Opens a session of this process or, for benchmarks that need several processes, of all ranks
-    that a launcher (mpiexec, mpirun, srun) started. Only rank 0 gets it: the other ranks take part
-    and end with SystemExit. Raises InputError if the request does not fit the launch, and RankLost
-    if a rank is lost."""
+    that a launcher (mpiexec, mpirun, srun) started. Only rank 0 gets the session; the other ranks
+    take part and end with SystemExit. Raises InputError if the request does not fit the launch, and
+    RankLost if a rank is lost."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened(request, first) as session:
@@ -118,8 +118,8 @@ def concluded(
     conclude: Callable[[Run, Path | None], _T],
 ) -> _T:
     """Measures a plan, then each pair of devices that may have slowed a collective. Passes the run
-    and its folder to `conclude`, and returns its result. After Ctrl-C, the run is read from the
-    journal. Raises KeyboardInterrupt if there is no journal."""
+    and its folder to `conclude`, and returns what `conclude` returns. After Ctrl-C, the run is read
+    from the journal. Raises KeyboardInterrupt if there is no journal."""
     with stoppable(observer, lambda: session.folder):
         try:
             run = measured(

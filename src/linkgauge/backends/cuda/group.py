@@ -1,9 +1,9 @@
 """How copies and kernels run at the same time and are timed by events. A gate (start signal) holds
-streams back until all work is enqueued; then each stream warms up. The first stream records its
-start when all streams are warm (if `aligned` is false, when the first one is, as in nvbandwidth's
-doMemcpyCore). The other streams wait for this event, then record their own start. The first stream
-waits for all ends and records the group's end. Streams wait only for events enqueued earlier, so
-that streams with the same hardware queue cannot deadlock."""
+all streams back until all work is enqueued; then each stream warms up. The first stream records its
+start when all streams are warm (if `aligned` is false, when it is warm itself, as in nvbandwidth's
+doMemcpyCore). Every other stream waits for this event and then records a start. At the end, the
+first stream waits for all streams and records the group's end. A stream waits only for events that
+were enqueued earlier, so streams with the same hardware queue cannot deadlock."""
 
 from __future__ import annotations
 

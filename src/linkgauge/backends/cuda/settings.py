@@ -45,14 +45,14 @@ device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The settings of a copy by CUDA. The defaults are those of nvbandwidth's kernel. Threads of a
-    `plain` kernel access 16 bytes at a time. A `bulk` kernel uses the bulk copy unit and four
-    chunks of 32 KiB of shared memory (compute capability 9.0 and later). None for `blocks` means
-    one block on each multiprocessor. `threads` (of a block) is a multiple of 64. `unroll` counts
-    the accesses that a thread has in flight, or the chunks that a bulk kernel loads at once. Only
-    in plain kernels: `spread` puts a thread's accesses a grid's width apart instead of a block's
-    width; `in_place` does all loops of a step before the next step; `streaming` data leave the
-    caches early. A copy engine's transfer is split over `streams`."""
+    """The settings of a copy by CUDA; the defaults are as in nvbandwidth. A thread of a `plain`
+    kernel accesses 16 bytes at a time. A `bulk` kernel uses the bulk copy unit and four chunks of
+    32 KiB of shared memory (compute capability 9.0 and later). `blocks` is the number of blocks
+    (None: one on each multiprocessor). `threads` (of a block) is a multiple of 64. `unroll` is the
+    number of accesses that a thread has in flight, or of chunks that a bulk kernel loads at once.
+    Only plain kernels use the next three: `spread` is true if a thread's accesses lie a grid's
+    width apart (else a block's width), `in_place` if all loops of a step precede the next step,
+    `streaming` if data leave the caches early. A copy engine's transfer is split over `streams`."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -94,8 +94,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the user's settings, else those in `tuned`, else the defaults. If the user sets a
-    kernel or its grid, `tuned` is ignored. Copies both ways need the plain kernel."""
+    """Returns the user's settings, else the settings in `tuned`, else the defaults. If the user
+    sets a kernel or its grid, `tuned` is ignored."""
     given, default = {"streams": engines.streams}, defaults(transfer, operation)
     base = tuned.get(key(transfer, operation), default)
     if transfer.engine.kind == "sm":
@@ -139,8 +139,8 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings by path. None deletes a path's settings; other paths keep theirs. Raises
-    OSError."""
+    """Stores the settings in `best` by path. None deletes a path's settings; paths that `best`
+    lacks keep theirs. Raises OSError if the file cannot be written."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

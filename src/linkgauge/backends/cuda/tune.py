@@ -80,10 +80,9 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Stores the best settings of each path. Returns those that are faster than the defaults.
-    Without `peer`, no path leads to another GPU. Each candidate runs once; then the best and the
-    defaults run in turn, so that drift affects all. A candidate that fails or copies wrongly is
-    dropped. Raises BackendError if the device is dead; settings found before stay stored."""
+    """Stores the best settings of each path, and returns the settings that are faster than the
+    defaults. Without `peer`, no path leads to another GPU. Raises BackendError if the device is
+    dead; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -175,6 +174,7 @@ def search(
         return None
     if path.operation in ARRAYS:
         heats += trial.streaming(heats)
+    # The best and the defaults run in turn, so that drift affects all.
     final = trial.take_turns(finalists(heats))
     for tried in final:
         words = tried.settings.describe(path.transfer.engine.kind)

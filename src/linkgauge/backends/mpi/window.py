@@ -15,7 +15,7 @@ from .world import mpi_errors
 
 
 class Window(NamedTuple):
-    """A memory window of several ranks. `sizes` has the bytes of each rank's part; `base` is the
+    """An MPI window of several ranks. `sizes` is the bytes of each rank's part; `base` is the
     address of this rank's part. Only repetitions with the number `repetition` use the window."""
 
     handle: Any
@@ -36,8 +36,8 @@ class Window(NamedTuple):
 
 
 class WindowPart(ByThreads):
-    """A buffer in a memory window of several ranks, `offset` bytes into the part of rank `target`.
-    `base` is the part's address; None on other ranks."""
+    """A buffer in an MPI window of several ranks. The buffer begins `offset` bytes after the start
+    of rank `target`'s part. `base` is the address of this part; None on other ranks."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -58,8 +58,8 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the buffer's address. Before and after, the private and the public copy of the
-        window are made equal (MPI 4.1, 12.4: memory models)."""
+        """Yields the buffer's address."""
+        # Makes the window's private and public copy equal (MPI 4.1, 12.4: memory models).
         self._sync()
         yield self.address
         self._sync()

@@ -24,8 +24,8 @@ wait. By default they spin, so that a rank on the same CPU has to wait for the e
 
 @cache
 def world(launch: Launch) -> Any:
-    """Initializes MPI with all other ranks. Only this thread may use it. Ranks that share CPUs give
-    way to each other. Raises InputError without MPI, BackendError if MPI and launcher disagree."""
+    """Initializes MPI together with all other ranks. Only the calling thread may use MPI. Raises
+    InputError without MPI, and BackendError if MPI and the launcher number ranks differently."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
     if ranks_per_cpu(launch) > 1:

@@ -30,8 +30,8 @@ _QUEUE = 1000
 
 class Lane(msgspec.Struct, eq=False):
     """A transfer on its own queue. `commands` carry out a loop; `launch(loops)`, if given, carries
-    out a batch instead. If `keeps_events`, events are kept while the gate is closed. `sums` has the
-    checksums of a transfer that only reads, `ends` the event of each batch's last command."""
+    out a batch instead. If `keeps_events` is true, `events` has all events, else the first. `sums`
+    is the checksums of a transfer that only reads, `ends` each batch's last event."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue

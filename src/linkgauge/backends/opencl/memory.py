@@ -45,12 +45,11 @@ Use = Literal["device", "pageable", "pinned", "shared", "in place"]
 
 
 class OpenCLBuffer(ByThreads):
-    """A buffer, with the way in which the device `unit` uses it. `device`: in device memory, which
-    kernels fill and compare. `pageable`: host memory unknown to OpenCL, for copy commands.
-    `pinned`: host memory that the driver pins and keeps mapped, for copy commands. `shared`: shared
-    virtual memory, at the same address for host and kernels. `in place`: host memory for kernels,
-    mapped only while the host uses it. OpenCL does not report whether memory is locked. A buffer's
-    node is known only if the machine has one node. The node's CPUs touch the buffer first."""
+    """A buffer. `use` is the way in which the device `unit` uses the buffer. `device`: in device
+    memory, which kernels fill and compare. `pageable`: host memory unknown to OpenCL, for copy
+    commands. `pinned`: host memory that the driver pins and keeps mapped, for copy commands.
+    `shared`: shared virtual memory, at the same address for host and kernels. `in place`: host
+    memory for kernels, mapped only while the host uses it."""
 
     def __init__(
         self,
@@ -64,6 +63,7 @@ class OpenCLBuffer(ByThreads):
         self.unit, self.memory, self.size, self.use = unit, memory, size, use
         self.cpus = (node.cpus if node is not None else ()) or usable_cpus()
         self.warnings: tuple[str, ...] = ()
+        # OpenCL does not report whether memory is locked, or on which of several nodes it is.
         self._placed = Placement(
             str(memory), size, node.index if node is not None and alone else None
         )

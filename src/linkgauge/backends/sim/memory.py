@@ -1,6 +1,6 @@
-"""How memory of a simulated machine is stored. Only the first bytes of a buffer, its window, are
-real. For the other bytes, the last pattern and flipped bits are recorded, so that copies and
-comparisons are exact."""
+"""How memory of a simulated machine is stored. Only the first bytes of a buffer (its window) are
+real. For the other bytes, the last written pattern and the flipped bits are recorded, so that
+copies and comparisons are exact."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """Transfers that run at once. `movements` and `sigmas` are each copy's progress and noise.
+    """Transfers that run at once. `movements` is each copy's progress, `sigmas` each copy's noise.
     `stall` returns the seconds by which a copy's sample is late. `makes` is the pattern that an
     operation on numbers writes."""
 

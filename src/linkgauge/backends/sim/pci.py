@@ -1,6 +1,6 @@
 """Makes a simulated machine's PCI functions: devices, and all bridges above them. A part with a
 `pcie` link is below a port of the switch, root complex or node at the link's other end. A device
-without such a link (NVLink-C2C) is below its nearest node. Bus numbers may be invented."""
+without a `pcie` link (NVLink-C2C) is below its nearest node. Bus numbers may be invented."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ SPACE = "torch"
 
 class TorchFacts(msgspec.Struct, frozen=True):
     """What torch reports about a device. `type` is torch's name for its type (`cuda` also for AMD's
-    GPUs). `peers` are memories that it can access. If `gated`, work can wait at a gate (start
-    signal) and is timed by events. If `binds`, pinned memory can be on any NUMA node."""
+    GPUs). `peers` are memories that the device can access. `gated` is true if work can wait for a
+    start signal and events time it. `binds` is true if pinned memory can be on any NUMA node."""
 
     device: Device
     type: str

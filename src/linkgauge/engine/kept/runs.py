@@ -147,8 +147,8 @@ def _began(folder: Path) -> tuple[str, int]:
 
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
-    """Returns this machine's latest run that has figures, and calls `say` if a later one has none.
-    Otherwise raises InputError, which suggests `linkgauge COMMAND` with another run."""
+    """Returns this machine's latest run that has figures, and calls `say` if a later run has none.
+    Without such a run, raises InputError, which suggests `linkgauge COMMAND` with another run."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:
@@ -187,8 +187,8 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
 
 
 def run_named(text: str) -> Path | None:
-    """Returns the path of the run that a folder, file or label names, or None. Does not open .json
-    files, which may be no runs."""
+    """Returns the path of the run that a folder, file or label names, or None. A .json file is
+    returned unread, so it may be no run."""
     path = Path(text)
     may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:

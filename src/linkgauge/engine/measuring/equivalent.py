@@ -29,8 +29,8 @@ Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of equivalent cells. `named` says where `cell` names each memory: index of the
-    transfer, index in `Transfer.named`, and whether the name is only the memory's place."""
+    """A repetition that equivalent cells share. `named` maps each name in `cell` to the index of
+    the transfer, the index in `Transfer.named`, and whether the name is only the memory's place."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
@@ -46,8 +46,7 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Measures cells with `measure`, or returns the results of an equivalent cell. Equivalent
-        cells have their transfers in one order, so that a resumed run has the same figures."""
+        """Measures cells with `measure`, or returns the results of an equivalent cell."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
@@ -66,6 +65,7 @@ class EquivalentCells:
             return (self._of(cell, found, equivalent.order),)
         # Drawn by what the cells have in common: it does not matter which of them is measured.
         self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
+        # Equivalent cells use one order, so that a resumed run has the same figures.
         ordered = tuple([cell.transfers[number] for number in equivalent.order])
         (result,) = measure([replace(cell, transfers=ordered)])
         result = replace(result, samples=Shared().each(result.samples))  # most are equal

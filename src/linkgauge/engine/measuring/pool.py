@@ -29,9 +29,9 @@ on its addresses."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time. `budget` is in bytes of host memory, without devices'
-    own memory. If a new buffer would exceed the budget, the least recently used idle buffers are
-    freed first. If `budget` is None, idle buffers are freed only when an allocation fails."""
+    """Lends buffers to one cell at a time. `budget` is in bytes of host memory; devices' memory
+    does not count. If a new buffer would exceed the budget, the least recently used idle buffers
+    are freed first. If `budget` is None, idle buffers are freed only when an allocation fails."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -135,8 +135,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share. It is false without buffers.
-    `written` holds the buffers that transfers write, `pattern` their content in the end."""
+    """The staging buffers that transfers of a cell share; false without buffers. `written` is the
+    buffers that transfers write, `pattern` the content of these buffers afterwards."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -153,14 +153,14 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. A buffer is allocated by an accelerator's backend
-        if an accelerator uses it, because accelerators cannot access buffers of host threads.
-        Raises Unsupported for transfers that cannot share a buffer."""
+        """Borrows the shared buffers from `pool` and returns them by memory. Raises Unsupported if
+        the transfers cannot share a buffer."""
         if not self._users:
             return {}
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
+        # Accelerators' backends come first: accelerators cannot access buffers of host threads.
         owned.sort(key=lambda pair: not pair[0].engine.owner.is_device)
         for transfer, backend in owned:
             for memory in transfer.memories:

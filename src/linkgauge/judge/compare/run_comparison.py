@@ -1,5 +1,5 @@
-"""Compares runs cell by cell. Each run counts as one observation (model/stats/changes.py). Sides of
-several runs, the history, and similar cells show how much runs vary."""
+"""Compares runs cell by cell. Each run counts as one observation (model/stats/changes.py). How much
+runs vary is known from sides of several runs, from the history, and from similar cells."""
 
 from __future__ import annotations
 

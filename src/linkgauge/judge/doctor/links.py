@@ -90,8 +90,7 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a port whose target speed limits its link. In a virtual machine the port is emulated:
-    its target speed is probably that of the host's port, which only the host can confirm."""
+    """Reports a port whose target speed limits its link."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -327,8 +326,8 @@ _STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Returns commands for the host that retrain a link to `speed` (in GT/s), and a systemd unit
-    that repeats them at boot. In a `virtual` machine, variables stand for the host's addresses."""
+    """Returns commands for the host that retrain a link to `speed` (GT/s), and a systemd unit that
+    repeats them at boot. If `virtual` is true, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)

@@ -160,8 +160,8 @@ class ExchangeRates:
         return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Computes the bandwidth of one algorithm (`way`), with overhead if `cost`. Returns None if
-        no link limits it. Raises Unknown for an unknown path."""
+        """Returns an algorithm's bandwidth and slowest pairs. If `cost` is true, overhead counts.
+        Returns None if no link limits the algorithm. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):

@@ -79,7 +79,7 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 class Anonymizer:
     """Replaces names by numbered pseudonyms such as `host-1`. `known` maps a kind of pseudonym
-    (`id`) to the words that are replaced everywhere. `others` are the names of other hosts."""
+    (such as `id`) to words that are replaced everywhere. `others` are the names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()

@@ -97,9 +97,9 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """Captures the machine below `root`, with the devices of `machine`. On this machine (ROOT), it
-    also runs `commands`, by default all tools that linkgauge knows; for a captured machine, it
-    copies the output that the capture already has."""
+    """Captures the machine below `root`, with the devices of `machine`. If `root` is this machine
+    (ROOT), also runs `commands`, by default all tools that linkgauge knows. If `root` is a capture,
+    copies the output of tools that the capture has."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)

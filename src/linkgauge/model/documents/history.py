@@ -129,8 +129,8 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of each cell in a machine's earlier runs, by run number. A cell lacks the runs in
-    which it did not pass. Run 1 is the latest. Runs 1 to `low` were worse than the runs before."""
+    """The medians of each cell in a machine's earlier runs, by run number (1 is the latest). Runs
+    in which a cell did not pass are left out. Runs 1 to `low` were worse than the runs before."""
 
     runs: int
     state: dict[str, str]

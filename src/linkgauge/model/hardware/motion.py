@@ -28,9 +28,9 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """The times at which a work moves its bytes, in seconds from the start of all works. `turn` is
-    when its startup begins, `startup` how long that takes. Each of `steps` is a time and the share
-    of the bytes moved by then."""
+    """When a work moves its bytes, in seconds from the start of all works. `turn` is the time at
+    which the work's startup begins; the startup takes `startup` seconds. `steps` are pairs of a
+    time and the share of the bytes moved by then."""
 
     turn: float
     startup: float

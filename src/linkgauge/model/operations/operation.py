@@ -64,9 +64,9 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of a correct product, in the sum of `BLOCK` neighbouring elements.
-    Each of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴
-    (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
+    """Returns the largest error of a correct product, in a sum of `BLOCK` adjacent elements."""
+    # Each of n = `order` additions rounds a sum of at most √n: the deviation is below n · 2⁻²⁴
+    # (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8).
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
@@ -164,10 +164,10 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation and its properties. `is_compared`: buffers show whether it was right.
-    `is_single`: a sample is one iteration. `in_memory`: it uses memories. `concurrent_loads`:
-    transfers after the first are copies that run meanwhile. `of_sizes`: its cells form a curve over
-    sizes."""
+    """An operation and its properties. `is_compared` is true if buffers show whether it was right,
+    `is_single` if a sample is one iteration, `in_memory` if it uses memories, `concurrent_loads` if
+    transfers after the first are copies that run meanwhile, and `of_sizes` if the operation's cells
+    form a curve over sizes."""
 
     name: OperationName
     lacking: str

@@ -54,8 +54,8 @@ class _Set(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """A table. A short caption becomes the head of the first column. If the table is too wide,
-    heads become short, then columns are left out, then long names get their own lines, and at last
+    """A table. A short `caption` becomes the head of the first column. If the table is too wide,
+    heads become short; then columns are left out; then long names get separate lines; and at last
     the table is split into blocks."""
 
     caption: Text

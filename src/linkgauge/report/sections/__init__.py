@@ -31,8 +31,8 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """A section of a report. `of_run` shows one run, `of_runs` several. If `on_screen`, a terminal
-    shows it below the figures. `below` makes the lines below a result."""
+    """A section of a report. `of_run` shows one run, `of_runs` several. `on_screen` is true if a
+    terminal also shows the section, below the figures. `below` makes the lines below a result."""
 
     name: str
     title: str

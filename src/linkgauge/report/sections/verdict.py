@@ -44,8 +44,8 @@ RUN_THERE = "run there"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """The texts around a verdict. `kept` is the run's folder, `since` compares with earlier runs.
-    `by_doctor`: all findings are shown above. `scripted`: a script has the remedies."""
+    """The texts around a verdict. `kept` is the run's folder. `since` compares with earlier runs.
+    `by_doctor` is true if all findings are shown above, `scripted` if a script has the remedies."""
 
     kept: Path | None = None
     since: str | None = None

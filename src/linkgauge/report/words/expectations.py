@@ -53,8 +53,8 @@ def in_result(results: Sequence[Result], result: Result, text: str) -> str:
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """Formats a cell and its share of the expected figure: `host:0 -> sim:3 43%`. Names one of its
-    transfers if that one's share is clearly lower."""
+    """Formats a cell and its share of the expected figure: `host:0 -> sim:3 43%`. Also names a
+    transfer of the cell whose share is clearly lower."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)

@@ -1,6 +1,6 @@
 """Emulates p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). For
 P2P=Disabled, CUDA's driver copies without peer access; other backends copy through host memory. The
-CPU latency is the time in which the host enqueues a copy."""
+CPU latency is the time that the host takes to enqueue a copy."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """A reading and its `age` in seconds. `value` is None if the reading is too old. `stale` means
-    that a later reading failed or hangs."""
+    """A reading. `age` is in seconds. `value` is None if the reading is too old. `stale` is true if
+    a later reading failed or hangs. `version` rises when `value` changes."""
 
     value: T | None
     age: float | None

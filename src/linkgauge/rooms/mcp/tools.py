@@ -1,5 +1,5 @@
-"""Defines the tools that AI agents call. Each returns what the command of the same name writes with
-`--json`. For runs, it returns what `linkgauge export --json` writes."""
+"""Defines the tools that AI agents call. A tool for a run returns what `linkgauge export --json`
+writes; other tools return what the command of the same name writes with `--json`."""
 
 from __future__ import annotations
 

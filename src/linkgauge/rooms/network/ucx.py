@@ -1,5 +1,5 @@
-"""Calls UCX's C functions in libucp.so.0, which needs no packages of CUDA, unlike ucxx. Structures
-are those of ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
+"""Calls UCX's C functions in libucp.so.0, because the package ucxx also needs packages of CUDA.
+Structures are as in ucp/api/ucp.h of UCX 1.12; later versions only add fields at the end."""
 
 from __future__ import annotations
 

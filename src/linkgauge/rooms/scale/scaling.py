@@ -1,5 +1,5 @@
 """Computes how a collective scales with the number of devices, what the links should allow, and the
-knee with its cause. The knee is the number of devices where scaling stops."""
+number of devices where scaling stops (the knee), with its cause."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
     """Returns the pairs of devices to measure alone: pairs of the first N devices. N is the
-    smallest number of devices with a low figure, or the knee if its cause is unknown."""
+    smallest number of devices with a low figure, or where scaling stops for no known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)

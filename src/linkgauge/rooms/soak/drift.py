@@ -12,8 +12,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A lasting change of a cell. `ratio` is the last level divided by the first; `at` is the time
-    of the first change in seconds."""
+    """A lasting change of a cell. `ratio` is the last level of the figures divided by the first
+    level. `at` is the time of the first change in seconds."""
 
     cell: CellCourse
     ratio: float

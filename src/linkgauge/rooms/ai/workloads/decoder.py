@@ -1,5 +1,5 @@
-"""Computes Llama's decoder with few, large matrix products. CUDA graphs can use its cache, whose
-address is fixed. Tests compare its results with transformers' LlamaForCausalLM."""
+"""Computes Llama's decoder with few, large matrix products. The cache of keys and values has a
+fixed address, so CUDA graphs can use it. Tests compare with transformers' LlamaForCausalLM."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Writes the report of rccl-tests (`-Z csv` or `-Z json`), with rows in and out of place. Source:
-`Reporter` in src/common.cu of a version with `numCycle`. As in rccl-tests, texts are quoted, rates
-have six decimals, and CSV columns have other names than JSON keys."""
+"""Writes the report of rccl-tests (`-Z csv` or `-Z json`), with one row for each result in place
+and out of place. Source: `Reporter` in src/common.cu, in the versions that have `numCycle`."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Returns a test's cells. Under mpirun, a test for one process has none: no process has all
-    devices."""
+    """Returns the cells of a test. Under mpirun, a test for one process has no cells, because no
+    process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)

@@ -27,8 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """The findings of a domain. `suited` is a better placement. `too_much`: the host is too small
-    for any placement. `is_best`: no plan is better than the domain's own placement."""
+    """The findings of a domain. `suited` is a better placement. `too_much` is true if the host is
+    too small for any placement, `is_best` if no plan is better than the domain's placement."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
