@@ -38,8 +38,8 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns the hardware of a run's machine or, without `run`, of this, a simulated or a captured
-    machine, as `linkgauge devices` does. Links are in bytes/s. Raises InputError if unreadable."""
+    """Returns the hardware of a run's machine (default: of this, a simulated or a captured
+    machine), as `linkgauge devices` does. Links are in bytes/s. Raises InputError if unreadable."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -65,8 +65,8 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns the problems in a run or, by default, in the setup of this, a simulated or a captured
-    machine, as `linkgauge doctor` does. Raises InputError if the run or machine is unreadable."""
+    """Returns the problems in a run (default: in the setup of this, a simulated or a captured
+    machine), as `linkgauge doctor` does. Raises InputError if the run or machine is unreadable."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -81,9 +81,9 @@ def judge_files(
     paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
 ) -> MeasuredRun:
     """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are the files of
-    this output and, unless `machine` names it (`8 x H100 SXM`), of the machine. For several hosts,
-    returns the worst host's run. Runs are kept below `out`, or nowhere if `out` is None (the
-    default). Raises InputError without figures or a machine to judge them by."""
+    this output, and files that describe the machine unless `machine` names it (`8 x H100 SXM`). For
+    several hosts, returns the worst host's run. Runs are kept below `out`, or nowhere if `out` is
+    None (the default). Raises InputError without figures or a machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
     from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
 
@@ -97,11 +97,11 @@ def judge_files(
 def compare(
     *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
 ) -> RunComparison:
-    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline. A
-    side of several runs (a folder, a sequence) shows how much runs vary. `significance` is the
+    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline.
+    Several runs of a side (a folder, a sequence) show how much runs vary. `significance` is the
     accepted rate of false differences. `detect` is a loss: the result says how many runs are needed
-    to detect it. Both are fractions or text (`1%`). Figures are in each cell's SI unit, differences
-    are ratios. Raises InputError for fewer than two sides, or a side without runs."""
+    to detect it. Both options are fractions or text (`1%`). Figures are in each cell's SI unit,
+    differences are ratios. Raises InputError for fewer than two sides, or a side without runs."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:

@@ -40,9 +40,9 @@ def single_iterations(steps: int) -> SamplingPolicy:
 
 
 class IteratedGroup(Gated):
-    """Repeats C calls, timed by the host. A loop makes all `calls` once. Its time ÷ `steps` is a
-    latency. `begin(iterations)` is called first. `error_of(status, index)` returns the error of a
-    failed call. `made` is closed with the group."""
+    """Repeats C calls, timed by the host. A loop makes all `calls` once. A loop's time ÷ `steps` is
+    a latency. `begin(iterations)` is called before the calls. `error_of(status, index)` returns the
+    error of a failed call. `made` is closed with the group."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ def nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """Work for a thread. `run` carries out a number of loops; `enter` is called before, in the same
-    thread. `checksum` returns the xor of the words read, or None if the work also writes."""
+    """Work for a thread. `run(loops)` does the work. `enter()` is called before, in the same
+    thread. `checksum()` returns the xor of the words read, or None if the work also writes."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = nothing

@@ -33,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Converts numbers from 0 to bytes. 8-bit floats round up, at most to their largest number.
-    Integers and bfloat16 are truncated. Other floats round to the nearest number."""
+    """Converts numbers, which must be at least 0, to bytes. 8-bit floats round up, but not beyond
+    their maximum. Integers and bfloat16 are truncated. Other floats round to the nearest number."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)

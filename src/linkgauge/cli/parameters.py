@@ -63,9 +63,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that help shows below a heading. If an option of one value gets several values, the
-    last value counts, and a message says so. An input (`is_input`), such as a baseline, raises
-    InputError instead."""
+    """An option that help shows below `heading`. `is_input` is true for an option that names an
+    input, such as a baseline. If an option of one value gets several values, InputError is raised
+    for an input; for other options, the last value counts, and a message says so."""
 
     def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)

@@ -23,9 +23,9 @@ class UsageError(InputError):
 
 class ToolOption(NamedTuple):
     """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
-    the text to a value, and raises ValueError or InputError; without `read`, the option is a
-    switch. `field` names the value, by default as the longest name. `least` and `most` bound the
-    value. With `several`, the option takes one or more words each time."""
+    the text to a value, or raises ValueError or InputError. An option without `read` is a switch.
+    `field` is the value's name (default: the longest name of the option). `least` and `most` bound
+    the value. If `several`, the option takes one or more words each time."""
 
     written: str
     about: str = ""
@@ -97,8 +97,8 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options; long names may be abbreviated. Raises UsageError
-    with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
+    """Parses a command line by a table of options. Long names may be abbreviated. A wrong command
+    line raises UsageError with the tool's `exit_code`; the process does not exit."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:
         super().__init__(add_help=False, argument_default=argparse.SUPPRESS)
@@ -113,7 +113,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*one.flags, dest=one.dest)
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Returns the values of the options, by field. Raises UsageError for a wrong argument."""
+        """Returns the values of the given options by field. Raises UsageError for a wrong value."""
         given = vars(self.parse_args(list(arguments)))
         for one in self._options:
             if one.dest in given and one.read is not None and not one.several:

@@ -1,5 +1,4 @@
-"""Decides whether a cell needs more repetitions. Equivalent cells show together how much their
-figures vary between repetitions."""
+"""Decides whether a cell needs more repetitions."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ moments, and by three repetitions alone Student's t makes ranges of ±5 %."""
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that equivalent cells share: they report the same kind of figure, of transfers
-    by the same kinds of engines and memories. Devices and directions may differ."""
+    """Returns a key that equivalent cells share. Equivalent cells have the same kinds of figure,
+    engines and memories, but their devices and directions may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [
@@ -58,8 +57,8 @@ def least_repetitions(equivalent: int) -> int:
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
-    or too noisy to become precise. A cell that passes gets at least `always` repetitions."""
+    """Whether a cell needs no more repetitions: it is precise, out of time, skipped, failed, or too
+    noisy to become precise. A cell that passes needs at least `always` repetitions."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -85,8 +84,8 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell with merged repetitions needs no more, even if there is time: it failed,
-    cannot be repeated, or is precise enough. If `precision` is 0, it needs `max_time`."""
+    """Whether a cell needs no more repetitions even if there is time, because it failed, cannot be
+    repeated, or is precise enough. `least` is the fewest repetitions."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

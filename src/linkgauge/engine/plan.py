@@ -42,10 +42,10 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Returns a device set for each accelerator backend. It holds the devices that are named (by
-    `opencl:1`, an index in every backend, a UUID or a PCI address), or all. `with_cpus` includes
-    host processors that a backend lists as devices. Host memory is on `host_node`, by default near
-    each device. Raises InputError for a device or node that does not exist."""
+    """Returns a device set for each accelerator backend. `devices` names devices (`opencl:1`, an
+    index in every backend, a UUID or a PCI address); if empty, all count. `with_cpus` includes host
+    processors that a backend lists. `host_node` is the node of host memory (None: near each
+    device). Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
     known, present = machine.all_devices, [node.index for node in nodes]
     for name in devices:
@@ -127,9 +127,9 @@ def make_plan(
     profile: str | None = None,
 ) -> Plan:
     """Returns a table for each benchmark and size. Cells are numbered from `first` on. Cells that
-    do not fit in memory are skipped with the reason. `size_of` adapts the sizes of a `profile` to
-    the caches. With `parallel_pairs`, disjoint pairs of devices are measured at the same time.
-    Raises InputError if no cell of a size can be measured."""
+    do not fit in memory are skipped with the reason. `profile` is the profile that gives the sizes,
+    None if a user does (`size_of`). With `parallel_pairs`, pairs without a common device are
+    measured at the same time. Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
     numbers = count(first)

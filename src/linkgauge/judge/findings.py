@@ -28,8 +28,8 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 class Finding(msgspec.Struct, frozen=True):
     """One problem that a check found. `about` is a part of the machine, such as a link, or another
-    name. `cells` names cells as evidence; `lines` has lines of the kernel's log. `explained_by`
-    names findings that explain this one. `value` is in the unit that the catalogue gives."""
+    name. `cells` names cells as evidence. `lines` has lines of the kernel's log. `explained_by`
+    names findings that explain this finding. `value` is in the unit that the catalogue gives."""
 
     check: str
     severity: Severity
@@ -66,8 +66,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """Data that checks read. `machine` was read before a run, `after` after it. `tool` is the
-    program that measured, if not linkgauge. Without a run, only `machine` is known."""
+    """Data that checks read. `machine` was read before a run, `after` was read after the run.
+    `tool` is the program that measured (None: linkgauge). Without a run, only `machine` is set."""
 
     machine: Machine
     after: Inventory | None = None

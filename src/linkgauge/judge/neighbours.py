@@ -1,5 +1,5 @@
 """Finds other processes that used devices: the library says so, the device was busy before the run,
-or the process used CPU time while cells were measured. Having a device open is not use."""
+or the process, which has the device open, used CPU time while cells were measured."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Finds for each part the largest loss that would go unnoticed. A cell shows a loss if it is slower
-than its expected figure, than earlier runs, or than its fastest peers that do not use the part. All
-cells of a part together may show a loss, too."""
+"""Finds, for each part of the machine, the largest loss that the figures would not show. A cell
+shows a loss if it is slower than its expected figure, than earlier runs, or than its fastest peers
+that do not use the part. All cells of a part may also show a loss together."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """Returns a function for the share of a link's rate that a cell uses, 1 if unknown. A link that
-    is half used may lose half of its rate without effect."""
+    """Returns a function for the share of a link's rate that a cell uses (1 if unknown)."""
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
     crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
 
@@ -74,6 +73,7 @@ def _undetectable(
 ) -> float:
     """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
+        # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
         if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
@@ -82,8 +82,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows; 1 if it shows none. `top` is the
-    figure of the fastest peer without the part. `past` has earlier runs, or is None."""
+    """Returns the smallest loss that a cell's figure alone shows, or 1 if it shows none. `top` is
+    the figure of the fastest peer without the part, 0 if unknown. `past` has earlier runs."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
@@ -95,10 +95,9 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
 
 
 def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`. The figure
-    may already contain this loss."""
+    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`."""
     share = row.figure / reference
-    present = 1 - share if share >= bound else 0.0
+    present = 1 - share if share >= bound else 0.0  # the cell may have lost this already
     return max(present, 1 - bound / share * math.exp(-2 * row.off))
 
 
@@ -118,8 +117,8 @@ def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> b
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields unused links from a used switch to another switch, and the other switch if unused.
-    Skips links to an unused switch to which devices are attached."""
+    """Yields unused links between two fabric switches of which at least one is used, and the unused
+    switch. Leaves out links to an unused switch with devices."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}

@@ -48,8 +48,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Compares cells with their peers. A cell far from its peers gets their median as `peers`. A
-    cell without another expected figure is judged by this median."""
+    """Returns the results with cells compared with their peers. A cell far from its peers gets the
+    peers' median as `peers`. A cell without another expectation is judged by this median."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -184,9 +184,8 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Changes the verdict of a collective from perhaps low to low, if a copy between two of its
-    devices is low, slower than its peers, or slower than on healthy machines. The reason is then a
-    link, not the algorithm. A copy slower than on healthy machines becomes low, too."""
+    """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
+    between two of their devices is slow, and copies that are slower than on healthy machines."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -194,6 +193,7 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
     low = {pair_of(one) for cell in copies for one in cell.transfers}
 
     def judged(cell: CellResult) -> CellResult:
+        # A slow copy shows that a link is the reason, not the algorithm.
         is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
         is_low = is_low or _is_short(cell, sent)
         return replace(cell, verdict="low", not_judged=None) if is_low else cell
@@ -270,15 +270,15 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
-    interval and last repetition are below a bound, perhaps low if only its median is. A total gets
-    the worst verdict of itself and its transfers that have an expected figure. Without an
-    achievable figure, a cell is never low."""
+    interval and last repetition are below a bound, and perhaps low if only its median is. A total
+    gets the worst verdict among the total and those of its transfers that have an expected
+    figure."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
     if most is not None and cell.summary.median > HIGH * most:
         return "high", None
-    if expected.achievable is None:
+    if expected.achievable is None:  # then a cell is never low
         share = cell.share(expected.theoretical)
         enough = share is not None and share >= LOW
         return ("ok", None) if enough else ("not judged", estimate.without)

@@ -16,7 +16,7 @@ UNLIMITED = 1 << 60
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
     """Yields `(stem, limit, usage)` for each memory control group of this process, innermost first.
-    A group's limit is in the file stem + limit, its use of memory in the file stem + usage."""
+    The file stem + limit has the group's limit, the file stem + usage the bytes in use."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),

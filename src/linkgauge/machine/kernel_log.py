@@ -30,8 +30,8 @@ _BRIDGE = 0x06
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug), `number` counts since
-    boot, `seconds` is the kernel's clock, and `properties` name the device (SUBSYSTEM, DEVICE)."""
+    """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug). `number` counts since
+    boot. `seconds` is the kernel's clock. `properties` name the device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -118,8 +118,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """Converts a record to a line `seconds` after the run's start. Returns None if the record is of
-    no known kind and names no driver or device in `interest`."""
+    """Converts a record to a line of the log. `seconds` is the time since the run's start. Returns
+    None if the record is of no known kind and names no driver or device in `interest`."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -178,8 +178,8 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 
 class Follower:
-    """Reads new messages about the machine's devices. `source` returns the next record, or is a
-    text that says why there is no log. `since` is how many seconds ago the run began."""
+    """Reads new messages about the machine's devices. `source` is a function for the next record,
+    or a text that says why there is no log. `since` is how many seconds ago the run began."""
 
     def __init__(
         self,

@@ -141,9 +141,9 @@ def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads the inventory below `root`. Only captured machines have a file of accelerators: on this
-    machine, the vendors' libraries report them."""
+    """Reads the inventory below `root`."""
     pci, no_pci = read_pci(root)
+    # Only captured machines have a file of accelerators. Else, vendors' libraries report them.
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(
         host=read_details(root),

@@ -42,8 +42,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Formats the time left, by the mean time of all repetitions so far. A budget ends the task at
-    the monotonic time `ends_by`, so the time left is never longer."""
+    """Formats the time left, by the mean time of all repetitions so far and by the time budget."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
         limits.append(task.elapsed / task.completed * task.remaining)

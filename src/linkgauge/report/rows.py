@@ -107,8 +107,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with its verdict. If `is_small`, its page is small. If `is_written`, the files in
-    `folder` have just been written from it."""
+    """A run with its verdict. `is_small` is true if the run's page must be small. `is_written` is
+    true if the files in `folder` have just been written from `run`."""
 
     run: Run
     outcome: Outcome

@@ -72,7 +72,7 @@ def _launch(
 
 class ArrayKernels:
     """Finds the fastest kernel of each operation for each device model. `search` overwrites the
-    copy's buffers, and returns None if the default settings are the fastest."""
+    copy's buffers, and returns the fastest settings (None: the default settings)."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search

@@ -167,10 +167,10 @@ class CudaBackend(Filling[CudaBuffer]):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key; engines with equal keys share buffers. A managed buffer belongs to one
-        device, and NCCL has buffers of its own."""
+        """Returns a key. Engines with equal keys share buffers."""
         if engine.kind == ENGINE:
             return memory, ENGINE
+        # A managed buffer belongs to one device.
         return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
@@ -225,8 +225,8 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares copies. Without `settings`, each path has its own. `passages` are the NCCL
-        connections of copies between processes, by the copy's index."""
+        """Prepares copies. If `settings` is None, each copy uses the settings of its path.
+        `passages` has the NCCL connections of copies between processes, by the copy's index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 

@@ -1,7 +1,7 @@
 """Which C functions of MPI one rank calls for a collective, with all arguments.
 
 Out of place, a rank sends from one buffer and receives in another. In place (MPI_IN_PLACE,
-MPI_Sendrecv_replace), it uses only the receive buffer. Sources: MPI 4.1, chapters 3 and 6;
+MPI_Sendrecv_replace), the rank uses only the receive buffer. Sources: MPI 4.1, chapters 3 and 6;
 nccl-tests for the hypercube (`src/hypercube.cu`)."""
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """The address of the received data. In place, it is the rank's share of the buffer; only
-        MPI_Reduce_scatter_block writes to the buffer's beginning."""
+        """The address of the received data."""
+        # In place, only MPI_Reduce_scatter_block writes to the buffer's beginning.
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
         return self._share(self._counts.receive_step)

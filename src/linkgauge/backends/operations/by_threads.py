@@ -27,8 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """A search for primes by trial division. An event tests all numbers up to `limit`. A loop has
-    one event for each transfer. Threads share a counter of events, so that they end together."""
+    """A search for primes by trial division. `placed` has the CPUs of each transfer's threads. An
+    event is a test of all numbers up to `limit`."""
 
     policy = SamplingPolicy(seconds=0.25, loops=1)
 
@@ -42,7 +42,7 @@ class PrimesGroup(Gated):
         loops, batches = self.pass_gate()
         events = loops * batches
         before = steal_seconds(ROOT, self._cpus)
-        with native_errors("search for primes"):
+        with native_errors("search for primes"):  # threads share a counter, to end together
             threads = _native.find_primes(self._cpus, self._limit, events * len(self._placed))
         steal = _passed(before, steal_seconds(ROOT, self._cpus))
         for cpu, thread in zip(self._cpus, threads, strict=True):

@@ -64,8 +64,8 @@ _Motion = tuple[tuple[Movement, ...], list[Noise]]
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """Returns the backend of a simulated machine, limited to `cpus` if there are any. `engines` is
-    for real kernels and has no effect. Raises InputError for an invalid description or fault."""
+    """Returns the backend of a simulated machine. `cpus` are the CPUs to use; if empty, all.
+    `engines` has no effect. Raises InputError for an invalid description or fault."""
     parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
     return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
@@ -261,12 +261,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """Returns a ping-pong. One way of a cache line takes the latency between the nodes, less
-        half the latency within the destination's node."""
+        """Returns a ping-pong of a cache line between nodes."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
-        seconds = latency - own_node.group.latency / 2
+        seconds = latency - own_node.group.latency / 2  # of one way
         return self._steps(copy, seconds, SamplingPolicy(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:

@@ -41,8 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. `pci` is its address as in sysfs. `pci` is None if the device stands for a whole
-    node or for the network interface of its `node` on a `rail`."""
+    """A simulated device. `pci` is the PCI address as in sysfs. `pci` is None for a device that
+    stands for a whole node, or for the network interface of a `node` on a `rail`."""
 
     name: str
     index: int

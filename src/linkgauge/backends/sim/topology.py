@@ -17,9 +17,9 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation)
-    combine the values of its links. Traffic between devices passes the root complexes of the nodes
-    `through`."""
+    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
+    totals over the route's links. `through` has the nodes whose root complexes traffic between
+    devices passes."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -28,8 +28,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """The routes of a machine. They cross nodes, switches and, in fabrics, devices that forward.
-    Between devices, they turn at a PCIe switch or, with ACS, at the root complex."""
+    """Finds the routes between the parts of a simulated machine."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -97,6 +96,7 @@ class SimTopology:
         peers = {source, target} <= self._devices.keys() | self._adapters
         if self._is_away(crossings):
             return self._across(source, target, crossings)
+        # With ACS, routes between devices turn at the root complex, not at a PCIe switch.
         if peers and (root := self._redirected(crossings)) is not None:
             crossings = tuple(
                 crossing
@@ -153,8 +153,8 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns a route that uses all adjacent switches of the fabric evenly; None without
-        any."""
+        """Returns a route from a device that uses all adjacent fabric switches evenly, or None if
+        there is none."""
         found = [
             crossing
             for name in self._fabrics

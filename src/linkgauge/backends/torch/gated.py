@@ -1,8 +1,6 @@
-"""How work on several streams of CUDA or ROCm runs at once, timed by events. The gate (start
-signal) is a kernel that runs for some time (`_sleep`, from torch's tests). If it ends before all
-work is enqueued, the sample is repeated with a longer gate. When all streams are warm, the first
-stream records the start, and the other streams wait for this event. When they have ended, the first
-stream records the end."""
+"""Runs work on several streams of CUDA or ROCm at once, timed by events. The gate (start signal) is
+a kernel that runs for some time (`_sleep`, from torch's tests). If the kernel ends before all work
+is enqueued, the sample is repeated with a longer gate."""
 
 from __future__ import annotations
 
@@ -221,6 +219,7 @@ class GatedGroup(Gated):
             lane.warm.record(lane.stream)
 
     def _record_starts(self, batches: int) -> None:
+        # The first stream records the start after all streams are warm. The others wait for it.
         first, *others = self._lanes
         for lane in others:
             first.wait_for(lane.warm)

@@ -33,8 +33,8 @@ class Offset(msgspec.Struct, frozen=True):
 
 def compare(links: Links, rank: int) -> Offset:
     """Estimates the offset of a rank's clock by Cristian's algorithm (Probabilistic clock
-    synchronization, 1989): the rank reads its clock halfway between question and answer, with an
-    error of at most half the time between them."""
+    synchronization, 1989). The rank's clock is assumed to be read halfway between question and
+    answer."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()

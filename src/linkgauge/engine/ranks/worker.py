@@ -1,7 +1,7 @@
 """Measures a run of several ranks. Each rank has a worker, and a cell's ranks measure it together.
 
-Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
-the run, as in MPI, unless network interfaces are measured."""
+Rank 0 cannot replace a rank that crashes or hangs. The loss of a rank ends the run, as in MPI,
+unless network interfaces are measured."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class ClusterWorker:
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
-        """Opens the backend with which the ranks measure. The devices are GPUs if all ranks have
-        one, and host memory if no rank has one. Raises InputError if only some ranks have a GPU."""
+        """Opens the backend with which the ranks measure: by default GPUs, or host memory if no
+        rank has a GPU. Raises InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         named = () if {*ACCELERATORS} <= {*accelerators} else OF_ROOMS
@@ -173,8 +173,8 @@ class ClusterWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. If a rank is lost meanwhile, the cells fail. If the loss ends the run,
-        the next call raises RankLost."""
+        """Measures cells. If a rank is lost during a cell, the cell fails. Raises RankLost if an
+        earlier loss ended the run."""
         if self.links.lost is not None:
             raise self.links.lost
         return concurrent_unable(

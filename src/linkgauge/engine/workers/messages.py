@@ -1,6 +1,6 @@
 """Messages from the controller to the processes that measure, and the workers' reports of their
-state. A message has complete values and is never sent while a clock runs. A process that sends no
-message before its deadline counts as lost."""
+state. No message is sent while a clock runs. A process that sends no message before its deadline
+counts as lost."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the `Machine` with the devices of these backends. With `brief`, the worker opens
-    only backends whose devices cannot be known otherwise."""
+    """Asks for the `Machine` with the devices of the backends `accelerators`. With `brief`, the
+    worker opens only backends whose devices cannot be known otherwise."""
 
     accelerators: tuple[str, ...] = ()
     brief: bool = False
@@ -42,10 +42,10 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
-    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds, for simulated
-    faults, which count the cells of all rounds. `most` is the seconds after which the repetition is
-    aborted, because the run's time budget ends; None for no limit."""
+    """A repetition of cells. `number` counts repetitions from 0. `taken` is the number of samples
+    in earlier repetitions, and `spent` is the seconds that these took. `passed` is the number of
+    cells in earlier rounds; simulated faults begin after a number of cells. `most` is the number of
+    seconds until the run's time budget ends and the repetition is aborted (None: no budget)."""
 
     number: int = 0
     taken: int = 0
@@ -133,9 +133,9 @@ def concurrent_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. `measure` measures the cells that neither the
-    plan skips nor `check` refuses; the others' results have the reason. If `check` refuses a cell
-    that must run at the same time as the others, all are refused."""
+    """Returns the results of all cells, in order. `check` returns a result or raises an error for a
+    cell that cannot be measured. `measure` measures the cells that neither the plan nor `check`
+    excludes. If `check` raises an error for a cell with `at_once`, no cell is measured."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
@@ -204,9 +204,9 @@ controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """The state of a worker. `begun` is when the cell began, `since` when its phase or current
-    sample began, in seconds of the monotonic clock, which all processes share. `warm_up` is the
-    duration of the warm-up, and `longest` that of the longest sample; both are 0 until known."""
+    """The state of a worker. `begun` is when the cell began, and `since` is when the phase or the
+    sample began, in seconds of the monotonic clock, which all processes share. `warm_up` and
+    `longest` are the durations of the warm-up and of the longest sample, 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -262,7 +262,7 @@ per CPU."""
 
 class Deadlines(NamedTuple):
     """Deadlines in seconds. `slow` is the factor by which everything may take longer than usual.
-    `limit` replaces the usual time for an answer."""
+    `limit` is the time for an answer (None: the usual time)."""
 
     slow: float = 1.0
     limit: float | None = None

@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for the output of workers until the run's folder is known. Without a folder,
-    its content goes to stderr in the end."""
+    """A nameless file for the output of workers. `keep` copies the content to a file in `folder`,
+    or to stderr if `folder` is None."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -97,8 +97,8 @@ class WorkerProcess(Process):
         until: float = math.inf,
     ) -> _A:
         """Returns the worker's answer to the last command. `left` returns how many more seconds a
-        worker in a given state may take, not counting waits for a CPU; with `left`, the worker is
-        ended at `until` at the latest. `heard` receives each `Tried` before the answer."""
+        worker in a given state may take, without waits for a CPU (None: no deadline). `until` is
+        the latest deadline. `heard` receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -148,8 +148,8 @@ class CpuWaits:
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Returns how many seconds each thread of a process has waited for a CPU; empty if the kernel
-    does not record it (Documentation/scheduler/sched-stats.rst)."""
+    """Returns how many seconds each thread of a process has waited for a CPU. Returns {} if the
+    kernel does not record waits (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {thread: root.text(f"{tasks}/{thread}/schedstat") for thread in root.names(tasks)}
     fields = {thread: (text or "").split() for thread, text in texts.items()}

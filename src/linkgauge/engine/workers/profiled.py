@@ -126,9 +126,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker under a profiler. It connects by an address, because a profiler may not pass on open
-    files. Ctrl-C in a terminal does not reach the profiler, which ends after its worker. Both print
-    to the report's log. Raises ProcessLost if no worker starts."""
+    """A worker under a profiler. Both print to the report's log. Raises ProcessLost if no worker
+    starts."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler
@@ -139,6 +138,7 @@ class ProfiledProcess(WorkerProcess):
         super().__init__(surroundings)
 
     def _start(self, surroundings: Surroundings) -> tuple[subprocess.Popen[bytes], Channel]:
+        # The worker connects by an address, because a profiler may not pass on open files.
         address = f"linkgauge-{uuid.uuid4()}"
         with (
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door,
@@ -153,7 +153,7 @@ class ProfiledProcess(WorkerProcess):
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    start_new_session=True,
+                    start_new_session=True,  # so that Ctrl-C does not reach the profiler
                 )
             except OSError as error:
                 raise ProcessLost(f"cannot start {self._name}: {error.strerror}") from error

@@ -65,8 +65,8 @@ class LocalWorker:
             self._neighbours = BackgroundLoad()
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
-        """Returns the host and these backends' devices. Backends without devices are listed with
-        the reason. With `brief`, opens only backends whose devices cannot be known otherwise."""
+        """Returns the host and the backends' devices. Backends without devices are listed with the
+        reason. With `brief`, opens only backends whose devices cannot be known otherwise."""
         if not brief:
             self._backend("host")  # load everything needed before a run begins
         devices: dict[str, tuple[Device, ...]] = {}
@@ -282,8 +282,8 @@ def _close(backend: Backend) -> None:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """Returns each transfer's backend, which is its engine's. Raises Unsupported for two
-    accelerator backends, because their APIs are unaware of each other."""
+    """Returns the backend of each transfer's engine. Raises Unsupported for two accelerator
+    backends, because their APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

@@ -1,5 +1,5 @@
 """Compares runs with a baseline. The runs pass if no cell got worse, is missing or has a worse
-status. A cell that one side did not try is not compared."""
+status. A cell that only one side tried to measure is not compared."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def hold(
     findings: tuple[Any, ...] = (),
     waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
-    """Returns the gate's verdict on runs. If `force`, cells are judged although the load differed.
-    If `allow_noisy`, runs pass although large losses may go unnoticed. `again` is how many cells
-    were measured again, and how often."""
+    """Returns the gate's verdict on runs. With `force`, cells are judged even if the load on the
+    machine differed. With `allow_noisy`, runs pass even if large losses may go unnoticed. `again`
+    is how many cells were measured again, and how often."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
@@ -234,9 +234,7 @@ def _judged(
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """Returns the verdict on a cell with figures on both sides. A proven loss that may reach
-    `aim.least` is a regression. If healthy runs on the cell's path can differ by as much, most runs
-    must show the loss."""
+    """Returns the verdict on a cell with figures on both sides."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
@@ -244,6 +242,7 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
     is_far_off = aim.least <= of_rate <= furthest
     if largest >= aim.least and one.direction == "worse":
         count = sum(each >= aim.least for each in one.losses)
+        # If healthy runs can differ by as much, most runs must show the loss.
         if furthest < aim.least or count > max(1, len(one.losses) / 2):
             return "regression"
         return "far off" if is_far_off else "measure again"

@@ -97,9 +97,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic. `spreads` says for each cell how much runs vary. `sides` has the
-    figures by side and cell. `tests`, `changes` (with adjusted p; both by side and cell) and
-    `counts` (of tests, by side) leave out the first side."""
+    """The tests of one statistic. `spreads` has the variation between runs by cell. `sides` has
+    figures by side and cell. The other fields have entries for all sides but the first: `tests` and
+    `changes` (with adjusted p) by side and cell, `counts` of tests by side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -147,8 +147,8 @@ def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
     """Tests for each cell how the other sides differ from the first. `again` has the numbers of
-    runs that measured only some cells: they show the variation of only these cells. If `joined`,
-    the first side's runs are comparable with the first set of the history."""
+    runs that measured only some cells, and that show the variation of only these cells. `joined` is
+    true if the first side's runs belong to the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
         for left_out in ((), again)

@@ -1,6 +1,6 @@
-"""Computes bounds for verdicts on collectives from healthy machines (`healthy.yml`). The
-logarithms of measured / expected rates have a mean for each kind (operation, algorithm, number of
-devices) and one deviation for all kinds. A figure below the prediction interval is low."""
+"""Computes bounds for verdicts on collectives from healthy machines (`healthy.yml`). The logarithms
+of measured ÷ expected rates are assumed to have a mean for each kind (operation, algorithm, number
+of devices) and one deviation for all kinds. A figure below the prediction interval is low."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Published figures of a healthy machine in GB/s: measured by size (`reached`), or required by
-    an operator (`asked`). With several `hosts`, `machine` and `adapters` (`8 x 400G`) describe one
-    host, and `ranks` counts all devices. `why` explains a figure far from the expected figure."""
+    """Published figures of a healthy machine in GB/s. `reached` has figures by size, `asked` is
+    what an operator requires. `machine` and `adapters` (`8 x 400G`) describe one of the `hosts`.
+    `ranks` counts all devices. `why` explains a figure far from the expected figure."""
 
     machine: str
     hosts: int = 1
@@ -113,11 +113,10 @@ def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
     """Returns the bounds for a kind of collective. A kind with fewer than two sources gets the
-    lowest bounds of its algorithm (for as many devices, if known), because a single source may
-    describe only its own machine."""
+    lowest bounds of its algorithm (for as many devices, if known)."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
-    if own is not None and own.sources > 1:
+    if own is not None and own.sources > 1:  # one source may describe only its own machine
         return own
     equivalent = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
     return min([b for kind, b in equivalent.items() if kind[2] == devices] or equivalent.values())

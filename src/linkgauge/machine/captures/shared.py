@@ -48,7 +48,7 @@ _STATED = frozenset((
 class SharedTexts:
     """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Words of hardware
     and the words in `own` stay; the words in `options` stay in command lines only. `named` maps
-    names in lower case to pseudonyms that they already have."""
+    names in lower case to their pseudonyms."""
 
     def __init__(
         self,
@@ -217,12 +217,12 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Returns a function that changes a dict's keys and values, or None if both stay as they are.
-    If a key changes and its value is a text, the value is removed."""
+    """Returns a function to change a dict's keys and values, or None if both stay as they are."""
     if key is _same and value is _same:
         return None
 
     def changed(found: dict[str, Any]) -> dict[str, Any]:
+        # A text is removed if its key changes.
         return {
             (new := key(name)): value(each) if new == name or not isinstance(each, str) else REMOVED
             for name, each in found.items()

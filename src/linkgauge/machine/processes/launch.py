@@ -12,9 +12,9 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """The place of this process among the ranks of a launch. `local_rank` and `local_size` count
-    this machine's ranks. `job` identifies the launch. `mpi` is mpi4py's name for the MPI (None:
-    any). Without MPI, ranks connect to `first` (HOST:PORT) and show the secret `token`."""
+    """The place of this process in a launch of several ranks. `local_rank` and `local_size` count
+    only this machine's ranks. `job` identifies the launch. `mpi` is mpi4py's name of the MPI (None:
+    any). Without MPI, ranks connect to `first` (HOST:PORT) with the secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -36,8 +36,8 @@ class Launch(NamedTuple):
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's environment variables. The `job` variables identify the launch,
-    or else the id of the process that started the ranks. `mpi` is mpi4py's name for the MPI."""
+    """The names of a launcher's environment variables. `job` has the variables that identify a
+    launch; if empty, the launcher's process id does. `mpi` is mpi4py's name of the MPI."""
 
     rank: str
     size: str

@@ -34,10 +34,10 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint is surely at most as fast as `other`: by their known rates or, if a
-        rate is unknown, because both have the same fabric links."""
+        """Whether this joint is surely at most as fast as `other`."""
         if self.rate and other.rate:
             return self.rate <= other.rate
+        # Without both rates, only the same fabric links are sure to be equally fast.
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
         return self is other or own == others != []
 

@@ -52,7 +52,7 @@ def _rate(link: PciLink) -> float | None:
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
     """The parts that a transfer uses. Transfers of equal `kinds` should be equally fast. `directed`
-    has each link, and whether bytes move from the link's end `a` to its end `b`."""
+    has pairs of a link and whether bytes move from the link's end `a` to its end `b`."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -67,9 +67,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wired(NamedTuple):
-    """The facts that a machine's wiring is made from, by name. `nodes` has the number of CPUs and
-    the bytes of memory of each node, `devices` the model and the nearest node of each device.
-    `line` returns a PCI function and the bridges above it."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
+    CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
+    PCI function and all bridges above it for an address."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -83,14 +83,13 @@ class Wired(NamedTuple):
 
 class Wiring:
     """The graph of a machine's memories, switches and bridges. `switches` names the fabrics'
-    switches. `_unsure` names places that were taken for switches without proof. `_idle` has each
-    device's number of links that are down and do not report their remote end."""
+    switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
         self.switches: set[str] = set()
-        self._unsure: set[str] = set()
-        self._idle: dict[str, int] = {}
+        self._unsure: set[str] = set()  # places that were taken for switches without proof
+        self._idle: dict[str, int] = {}  # by device: links that are down and have no known end
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
         self._shared = shared = Shared()  # the links of thousands of devices are equivalent

@@ -7,8 +7,8 @@ ALL = 1.0
 
 
 def hidden(computing: float, copying: float, together: float) -> float:
-    """Returns the share of the shorter time that is hidden: 0 if copy and kernel follow each other,
-    below 0 if they slow each other down, and above 1 only by noise."""
+    """Returns the share of the shorter time (of copy or kernel) that is hidden. It is 0 if copy and
+    kernel run one after the other, and below 0 if they slow each other down."""
     return (computing + copying - together) / min(computing, copying)
 
 

@@ -34,9 +34,8 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """A change of level at run `at`, from the median `before` to the median `after`. With 95 %
-    confidence, it is between the runs `first` and `last`. `p` is adjusted for all possible
-    places."""
+    """A change of level. `at` is the first run after the change; with 95 % confidence, it is one of
+    `first` to `last`. `before` and `after` are medians. `p` is adjusted for all possible places."""
 
     at: int
     first: int

@@ -1,5 +1,5 @@
 """Fits Hockney's line t = t0 + bytes ÷ r∞, by least squares of relative deviations (R. W. Hockney,
-Parallel Computing 20, 1994, 389-398). Size n½ = t0 × r∞ reaches half of r∞."""
+Parallel Computing 20, 1994, 389-398). At size n½ = t0 × r∞, the rate is half of r∞."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Estimates how much a cell's figure varies from run to run, by its own runs and by similar cells.
-Their variances are taken as draws from a scaled inverse χ² (G. Smyth, Statistical Applications in
-Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
+The variances of similar cells are assumed to follow a scaled inverse χ² (G. Smyth, Statistical
+Applications in Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of a figure between runs. For a share `doubted` of cells, another estimate is
-    right: `alone`, such as the variance of the cell's own runs."""
+    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is another
+    estimate, such as by the cell's runs alone. `alone` is right for a share `doubted` of cells."""
 
     variance: float
     degrees: float
@@ -49,8 +49,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """A cell's runs in several sets. A run in a set is a pair: its number, and the distance of its
-    figure from the mean of the set. Similar cells have the same `kind`."""
+    """The runs of a cell, in sets. In a set, each run is a pair of the run's number and the
+    figure's distance from the set's mean. `kind` is a key that similar cells share."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()

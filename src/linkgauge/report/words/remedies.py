@@ -1,5 +1,5 @@
-"""Splits a remedy into shell commands, prose and files. A line is a command only if it starts
-programs that are known here, and if the shell expands only variables that remedies set. So no name
+"""Splits a remedy into shell commands, prose and files. A line is a command only if all its
+programs are listed here and it uses no shell variables except those that remedies set. So no name
 from a captured machine can become a command."""
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Yields the steps of a remedy. `[Section]` begins a file, which the next comment ends. The
-    prose above a file contains its path."""
+    """Yields the steps of a remedy. A line `[Section]` begins a file, up to the next comment."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -116,6 +115,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
         elif (command := as_command(line)) is not None:
             yield command
         else:
+            # The prose above a file contains its path.
             path = found[0] if (found := _PATH.search(line)) else path
             yield RemedyText(printable(line.removeprefix("# ")))
 

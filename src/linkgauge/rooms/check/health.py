@@ -43,8 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """A node's health. `lost` are cells that are worse than the baseline, `unlike` facts that
-    differ from it. `devices` holds the numbers of devices that were found and expected."""
+    """A node's health. `lost` has cells that are worse than the baseline, `unlike` has facts that
+    differ from the baseline. `devices` has the numbers of found and of expected devices."""
 
     reason: Reason
     bounded: Bounded

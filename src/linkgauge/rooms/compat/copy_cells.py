@@ -31,8 +31,8 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A copy's source and destination. None means host memory of the kind `kind` near the device.
-    The source device copies, or the destination if `reads`."""
+    """A copy's source and destination. None is host memory of `kind` near the other device. `reads`
+    is true if the destination device copies, false if the source device copies."""
 
     source: Device | None
     destination: Device | None
@@ -75,8 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Measures cells, and prints errors to stderr. The exit code is 4 if all are skipped,
-        unless `optional`. By default, copies report rates, other operations latencies."""
+        """Measures cells, and prints errors to stderr. `optional` is true if skipped cells are no
+        error. `figure` is by default a rate for copies, and a latency for other operations."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)

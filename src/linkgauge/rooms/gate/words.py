@@ -219,8 +219,8 @@ def _annotation(level: str, title: str, message: str) -> str:
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """Returns a limits.yml. A cell's limit is its median with a margin: `least`, or the variation
-    between runs if larger. A benchmark gets the loosest limit of its cells."""
+    """Returns the text of a limits.yml. A cell's limit is its median with a margin: the larger of
+    `least` and the variation between runs. A benchmark gets the loosest limit of its cells."""
     lines: list[str] = []
     benchmarks = grouped(((cell.benchmark, cell.unit), cell) for cell in baseline.cells)
     for (benchmark, unit), cells in benchmarks.items():

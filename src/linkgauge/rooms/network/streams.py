@@ -38,8 +38,8 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Moves bytes from the monotonic time `at` on. Returns when the first stream began, and when
-    each timed copy ended, by place. Raises the first error after all streams have ended."""
+    """Moves bytes from the monotonic time `at` on (None: now). Returns when the first stream began,
+    and each timed copy's end, by place. Raises the first error after all streams have ended."""
     if not streams:
         return await_time(at), {}
 

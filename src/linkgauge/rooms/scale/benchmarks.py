@@ -33,8 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """Plans a collective over each device count in `asked`, on the first backend with collectives.
-    By default, counts are 1, 2, 4 … and all. Raises InputError for too few devices or no nodes."""
+    """Plans a collective for each device count in `asked` (default: 1, 2, 4 … and all). If
+    `by_node`, takes one device of each node. Raises InputError for too few devices or no nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:

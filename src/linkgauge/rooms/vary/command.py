@@ -240,7 +240,7 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
     """Returns an experiment's command line and options. Options of the user replace the options of
-    the experiment. Raises InputError for an unknown experiment, or one unfit for the machine."""
+    the experiment. Raises InputError if the experiment is unknown or does not fit the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")

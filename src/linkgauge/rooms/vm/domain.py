@@ -1,5 +1,5 @@
-"""Represents a libvirt domain. Sizes are in bytes. vCPUs and cells have libvirt's numbers, CPUs and
-nodes have the host's. None means that the domain leaves a value to libvirt."""
+"""Represents a libvirt domain. Sizes are in bytes. vCPUs and cells (the guest's nodes) have
+libvirt's numbers, CPUs and nodes have the host's. None means that libvirt chooses a value."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns the topology with the fewest sockets in which no socket spans cells, or one
-        socket if none fits (cells of 3 and 5 vCPUs). Returns None if a core spans cells."""
+        """Returns the topology with the fewest sockets in which no socket spans several cells.
+        Returns one socket if no topology fits, or None if a core spans cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -131,10 +131,10 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A libvirt domain. `vcpus` is the largest number of vCPUs; `enabled` lists the vCPUs at the
-    start. If `automatic`, numad chooses CPUs and nodes. vCPUs without a pin run on `cpuset`.
-    `memory` includes memory devices (`added_memory`, by cell). A balloon reduces the guest's memory
-    to `current_memory`. `cpu` is a model, or a mode such as host-passthrough. `mediated` is the
+    """A libvirt domain. `vcpus` is the largest number of vCPUs, `enabled` lists the vCPUs at the
+    start. If `automatic`, numad chooses CPUs and nodes. `cpuset` has the CPUs of vCPUs without a
+    pin. `memory` includes `added_memory`, the memory devices by cell. `current_memory` is the
+    memory that a balloon leaves. `cpu` is a model or a mode (host-passthrough). `mediated` is the
     number of vGPUs. `mapped` names devices of Proxmox VE's mapping. `elements` has the XML that a
     placement changes. `refused` has the elements that libvirt refuses, with reasons."""
 
@@ -189,8 +189,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether an AMD guest sees threads as cores, because its CPU lacks `topoext`. By default,
-        only EPYC models and host-model have `topoext`."""
+        """Whether an AMD guest sees threads as cores, because its CPU lacks `topoext`."""
+        # By default, only EPYC models and host-model have `topoext`.
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)

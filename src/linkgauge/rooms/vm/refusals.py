@@ -1,6 +1,6 @@
-"""Applies libvirt's rules that no other check covers. A rule yields refused elements with reasons.
-Sources: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c,
-src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
+"""Finds elements of a domain that libvirt refuses, by rules that no other check covers. Sources:
+libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c, src/qemu/qemu_validate.c, and
+its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A watch with a probe every `every` seconds. It ends after `seconds` or `probes`, if given.
-    `budget` limits the share of time that devices are busy. Changes below `least` are ignored."""
+    """A watch with a probe every `every` seconds, until `seconds` or `probes` are over, if given.
+    `budget` limits the share of time that devices are busy. `least` is the least loss to report."""
 
     request: RunRequest
     every: float
@@ -88,8 +88,7 @@ class Watch:
         self._began = clock.now()
 
     def carry_out(self) -> int:
-        """Watches, and returns the exit code. After Ctrl-C or SIGTERM, reports the end of the
-        watch, then raises KeyboardInterrupt."""
+        """Watches, and returns the exit code. Raises KeyboardInterrupt on Ctrl-C or SIGTERM."""
         try:
             self._probe()
             while self._number != self._asked.probes and self._wait():
@@ -147,10 +146,10 @@ class Watch:
         return len(chosen)
 
     def _next(self) -> tuple[RunRequest, dict[str, str]]:
-        """Returns the next request, and why devices are busy, by device. A simulated request has
-        the number of cells measured so far, which decides when faults begin."""
+        """Returns the next request, and why devices are busy, by device."""
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
+            # Simulated faults begin after a number of cells.
             simulation = replace(simulation, passed=simulation.passed + self._cells)
             settings = replace(request.settings, simulation=simulation)
             return replace(request, settings=settings), {}

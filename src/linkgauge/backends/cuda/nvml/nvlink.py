@@ -49,8 +49,8 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """Reads a device's links. `near` is the NUMA node of NVLink-C2C. `peers` has the memories of
-    other devices by PCI address."""
+    """Reads a device's links. `near` is the NUMA node to which NVLink-C2C leads. `peers` has the
+    memories of other devices by PCI address."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 

@@ -108,8 +108,8 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Joins `size` ranks, and starts those that no launcher started. Raises Unsupported for too few
-    devices, or if a launcher started another number of ranks."""
+    """Joins `size` ranks, and starts the other ranks if no launcher did. Raises Unsupported for too
+    few devices, or if a launcher started another number of ranks."""
     launch = launched(by_torch=True)
     if launch.size > 1:
         if launch.size != size:

@@ -205,8 +205,7 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> dict[str, float]:
-        """Returns statistics in µs, and the variation `cv_pct` in %. p50 is the upper median; p95
-        and p99 are nearest-rank percentiles."""
+        """Returns statistics in µs, and the variation `cv_pct` in %."""
         counted = sorted(self.seconds[self.skipped :])
         mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
         seconds = {
@@ -223,8 +222,8 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """A line's figures, in or out of place: the time in seconds, bandwidths in GB/s, and the number
-    of wrong elements (None: not checked)."""
+    """The figures of a line, in or out of place. `algorithm` and `bus` are bandwidths in GB/s.
+    `wrong` is the number of wrong elements, or None if they were not checked."""
 
     seconds: float
     algorithm: float

@@ -47,8 +47,8 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a test. `reasons` explain a status other than Passed. `shares` are figures in
-    % of theoretical figures."""
+    """The outcome of a test. `reasons` say why the status is not Passed. `shares` has the figures
+    in % of the theoretical figures."""
 
     name: str
     status: str

@@ -1,5 +1,4 @@
-"""Emulates the seven cases of rblnBandwidthLatencyTest, after its manual page. Case 5 copies both
-ways, case 6 over several paths at once. A sync latency is one step of a pointer chase."""
+"""Emulates the seven cases of rblnBandwidthLatencyTest, after its manual page."""
 
 from __future__ import annotations
 
@@ -55,8 +54,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. Its `parts` measure, and return lines and figures. If `between`, it needs two
-    NPUs."""
+    """A test case. `parts` are functions that measure, and return lines and figures. `between` is
+    true if the case needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -97,7 +96,7 @@ def _matrix(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
 
 def _latencies(title: Lines, pairs_of: Callable[[CaseRequest], Iterable[Pair]]) -> CaseSection:
     def measured(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-        pairs = list(pairs_of(asked))
+        pairs = list(pairs_of(asked))  # a sync latency is one step of a pointer chase
         cells = meter.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
         figures = [
             PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)

@@ -116,8 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns the topology and the largest number of vCPUs. Like QEMU from 6.2 on, derives one
-    missing number: of cores, else of sockets, else of threads."""
+    """Returns the topology and the largest number of vCPUs."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -125,6 +124,7 @@ def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
     }
     product = CpuTopology(**known).vcpus
     most = vcpus(smp.get("maxcpus") or smp.get("cpus") or str(product), "-smp")
+    # Like QEMU from 6.2 on, derives one missing number.
     missing = next((name for name in ("cores", "sockets", "threads") if name not in known), None)
     if missing and most % product == 0:
         known[missing] = most // product
