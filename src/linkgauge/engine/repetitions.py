@@ -257,7 +257,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Estimates the seconds of all cells' least repetitions. `of` returns those of one."""
+        """Estimates the seconds until all cells have their least number of repetitions."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)

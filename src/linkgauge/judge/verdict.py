@@ -131,7 +131,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
 class Judge:
-    """Judges a run repeatedly while it grows. Results that have not changed keep their verdicts."""
+    """Judges a growing run repeatedly. Only what changed is judged anew, and what depends on it."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None

@@ -234,7 +234,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in a kernel's mask (`0000,00000011`): 32 CPUs a part, highest first."""
+    """Returns the CPUs of a kernel's mask, as `0000,00000011`: its last part has CPUs 0 to 31."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()

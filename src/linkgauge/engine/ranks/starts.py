@@ -25,7 +25,7 @@ class RankTiming(NamedTuple):
 
 class Starts:
     """Records when copies start and combines their timings. `places` has the rank that times each
-    copy. `awaits_all` is true if starts of ranks that time no copy count, too."""
+    copy. If `awaits_all` is true, starts of ranks without a copy count, too."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all

@@ -70,9 +70,9 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns oversubscribed cells, each with the mean figure of the cells that share its parts,
-    because a slow transfer leaves more of these to the others. A cell's new parts are all parts
-    that these cells have in common, and all parts of cells clearly slower than the mean."""
+    """Returns each oversubscribed cell with the mean figure of its group: cells that use the same
+    shared parts. (A slow transfer leaves more of a shared part to the rest of its group.) A cell's
+    new `touched` are the parts that the whole group uses, and those of its clearly slow cells."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []

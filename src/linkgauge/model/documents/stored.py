@@ -28,7 +28,7 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
     """The figure of one of several concurrent transfers.
 
     samples: Its samples, in the order of measuring; absent if the samples are in samples.bin.
-    summary: Statistics of the samples; null without samples, absent if in samples.bin."""
+    summary: Statistics of the samples; absent without samples, or if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
     summary: Summary | None = None
@@ -38,7 +38,7 @@ class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
     """The times of one rank in a collective. The rank that arrives last does not wait for others.
 
     seconds: Seconds that the rank spends in each collective; absent if they are in samples.bin.
-    summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
+    summary: Statistics of the seconds; absent without any, or if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
 

@@ -127,7 +127,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """Returns a figure's unit. `primes` has `times/s`: how often a CPU finds all primes."""
+    """Returns a figure's unit. For the benchmark `primes`: `times/s`."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 

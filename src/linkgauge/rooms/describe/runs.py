@@ -14,7 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns the name and YAML of the machine of the run `text`, or None if it is not a run."""
+    """Returns the name and YAML of a run's machine, or None if `text` names no run."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None

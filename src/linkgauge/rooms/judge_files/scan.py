@@ -60,7 +60,7 @@ def _is_figure(word: str) -> bool:
 
 
 class TextScan:
-    """A text and what a reader finds in it. Without `logs` and `reported`, it has found nothing."""
+    """A text and what a reader finds in it: nothing if `logs` and `reported` are both empty."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()

@@ -1,5 +1,5 @@
-"""Represents a libvirt domain. Sizes are in bytes. vCPUs and cells (the guest's nodes) have
-libvirt's numbers, CPUs and nodes have the host's. None means that libvirt chooses a value."""
+"""Represents a libvirt domain. Sizes are in bytes. libvirt numbers vCPUs and cells (the guest's
+nodes); the host numbers CPUs and nodes. None means that libvirt chooses a value."""
 
 from __future__ import annotations
 
