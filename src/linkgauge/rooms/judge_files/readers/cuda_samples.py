@@ -39,7 +39,7 @@ def _read_peers(seen: TextScan) -> None:
         if "bus" in own:
             bus, slot, domain = (int(own[part], 16) for part in ("bus", "slot", "domain"))
             pci = f"{domain:04x}:{bus:02x}:{slot:02x}.0"
-            seen.gpus[int(own["device"])] = ReportedGpu(own["name"], pci)
+            seen.found(number, int(own["device"]), ReportedGpu(own["name"], pci))
         elif "access" in own:
             pair = int(own["row"]), int(own["column"])
             refused |= {pair} if own["access"] == "CANNOT" else set()

@@ -31,10 +31,10 @@ from ..lines import address_of, at, index_of, number_of
 from ..scan import TextScan
 
 _RANK = re.compile(
-    r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
-    r"\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
+    r".*?(?:#\s|^\s*)\s*Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})"
+    r"\s+device\s+(\d{1,3})\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
 )
-_HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
+_HEAD = re.compile(r"(?:.*?#)?\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _UNEVEN = re.compile(r"(?:^|[\s/])alltoallv_perf\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
@@ -158,12 +158,13 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
             seen.figures += map(_uneven, rows.values())
             continue
         every = [call for calls in rows.values() for call in calls]
-        name = _name(lines, head, before, every)
+        listed = sum(before <= number < head for number in ranks) or len(ranks)
+        is_unchecked = any(lines[number].endswith(" N/A") for number in rows)
+        name = _name(lines, head, before) or _by_columns(every, listed, is_unchecked)
         # The list of ranks may be cut or of another run; busbw by algbw tells their number.
         # Without ranks between the previous table and this one, those of the whole text count.
         count = ranks_by_speeds(name, every)
-        count = count or sum(before <= number < head for number in ranks) or len(ranks)
-        count = count or _ranks_by_command(name, every, lines[before:head])
+        count = count or listed or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
         note(seen, name, every, count)
         is_reported = any(call.wrong for call in every)
@@ -211,15 +212,27 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
     return 0
 
 
-def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the collective: the program named above the table, else below; else by columns."""
+def _name(lines: Sequence[str], head: int, before: int) -> CollectiveName | None:
+    """Returns the collective of the program that is named above the table, else below."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
+    return None
+
+
+def _by_columns(calls: Sequence[Call], ranks: int, is_unchecked: bool) -> CollectiveName:
+    """Returns the collective whose columns and ratio of bandwidths these are. Of two ranks, the
+    ratio tells nothing. nccl-tests checks neither alltoall nor sendrecv in place."""
     has_roots = any(call.root not in (None, -1) for call in calls)
-    if any(call.reduction for call in calls):
-        return "reduce" if has_roots else "all_reduce"
-    return "broadcast" if has_roots else "all_gather"
+    reduces_data = any(call.reduction for call in calls)
+    if has_roots:
+        return "reduce" if reduces_data else "broadcast"
+    best = max(calls, key=lambda one: one.algbw, default=None)
+    if best is not None and ranks > 2 and abs(best.busbw - best.algbw) <= 0.011:
+        return "sendrecv"
+    if reduces_data:
+        return "reduce_scatter" if best and 0 < best.busbw < best.algbw else "all_reduce"
+    return "alltoall" if is_unchecked else "all_gather"
 
 
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
@@ -331,7 +344,8 @@ def _read_json(seen: TextScan) -> None:
         listed, results = at(document, list, "config", "devices"), at(document, list, "results")
         calls = [call for one in results for call in _calls_of(one)]
         hosts = tuple(dict.fromkeys(str(at(one, object, "hostname")) for one in listed))
-        name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0, calls)
+        name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0)
+        name = name or _by_columns(calls, len(listed), is_unchecked=False)
         note(seen, name, calls, len(listed) or ranks_by_speeds(name, calls))
         if not calls:
             continue
