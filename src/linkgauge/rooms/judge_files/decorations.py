@@ -1,6 +1,4 @@
-"""Takes off what pages, mails, editors, and collectors of logs put around a tool's lines. Nothing
-tells for sure what surrounds a text, so each way is tried, and the one that most is read with wins.
-"""
+"""Ways to take off what pages, mails, editors and collectors of logs put around a tool's lines."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ _MOST_STEPS = 8
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _DATE = r"(?:\w{3} )?\w{3} [ \d]\d|\d{4}[/-]\d\d[/-]\d\d"
 _NAME = r"([A-Za-z][\w.-]{0,80})"
+_LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR"
 _MARK = r"[ \t]*(?:>+|//|[|│+#*;!-])"
 _NUMBER = r"\s*(?P<number>\d{1,6})"
 _BEFORE = tuple(
@@ -38,8 +37,7 @@ _BEFORE = tuple(
         (r"\[\s{0,9}\d{1,10}\.\d{2,9}\] ?", "", _SHARE),
         (r"(?:std(?:out|err) [FP]|[-|:]|[\w.:]{1,60}:\d{1,5} -|\[[\w.:]{1,60}:\d{1,5}\])(?: |$)",
          "", _SHARE),
-        (r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)"
-         r"(?:\]|:[\w.]{1,60}:|\s*[-:|]|(?=\s)|$) ?", "", _SHARE),
+        (rf"\[?(?:{_LEVELS})(?:\]|:[\w.]{{1,60}}:|\s*[-:|]|(?=\s)|$) ?", "", _SHARE),
         (rf"{_NAME} [\w./@-]{{1,60}}\[\d{{1,8}}\]:(?: |$)", r"\1: ", _SHARE),
         (rf"\[{_NAME}(?:@[\d,]{{1,9}})?\](?:<std(?:out|err)>)?:? ?", r"\1: ", _SHARE),
         (rf"{_NAME}\s*\|(?: |$)", r"\1: ", _SHARE),
@@ -52,12 +50,11 @@ name, which becomes the host as pdsh writes it: of systemd, torchrun, compose, a
 
 
 def ways(lines: Lines, number: int) -> Iterator[Step]:
-    """Yields steps of a kind, each of which leads from these lines to others."""
+    # Nothing tells for sure what surrounds a text, so that all steps are tried.
     return _WAYS[number](lines)
 
 
 def _before(lines: Lines) -> Iterator[Step]:
-    """Each step takes off one thing more before the lines, the outermost first."""
     steps = list[Step]()
     while len(steps) < _MOST_STEPS and (step := _next(lines)) is not None:
         steps.append(step)
@@ -66,7 +63,6 @@ def _before(lines: Lines) -> Iterator[Step]:
 
 
 def _before_blocks(lines: Lines) -> Iterator[Step]:
-    """A step takes off what stands before the lines of single blocks between empty lines."""
     yield _each_block
 
 
@@ -125,7 +121,6 @@ def _of_strings(lines: Lines) -> Iterator[Step]:
 
 
 def _strings(lines: Lines) -> Lines:
-    """Lines that are strings in JSON, or have one, become the text in these."""
     found = Lines()
     for line in lines:
         text = line
@@ -152,12 +147,10 @@ def _without_blanks(lines: Lines) -> Lines:
 
 
 def _without_headings(lines: Lines) -> Lines:
-    """A title that is a heading of Markdown is a plain line."""
     return [re.sub(r"^#{2,6} +", "", line) for line in lines]
 
 
 def _less_indented(lines: Lines) -> Lines:
-    """Takes off what all lines are indented by between two that are not."""
     blocks = groupby(lines, lambda line: line[:1].strip() == "")
     return [
         line
@@ -175,7 +168,6 @@ def _in_columns(lines: Lines) -> Iterator[Step]:
 
 
 def _without(mark: str, lines: Lines) -> Lines:
-    """Tables of Markdown, and with commas or tabs, become columns with blanks between."""
     bar, found = re.compile(rf"[ \t]*(?:{mark})[ \t]*"), Lines()
     cells = [[cell for cell in bar.split(line) if cell] for line in lines]
     for line, own, below in zip(lines, cells, [*cells[1:], []], strict=True):
@@ -194,7 +186,7 @@ be lost there."""
 
 
 def _joined(lines: Lines) -> Iterator[Step]:
-    """Joins lines that were broken at a column, or before a word that had no room."""
+    # Lines were broken at a column, or before a word that had no room.
     widths = Counter(len(line) for line in lines if _WIDTHS[0] <= len(line) <= _WIDTHS[1])
     for width in {*(width for width, _ in widths.most_common(2)), max(widths, default=0)} - {0}:
         yield partial(_rejoined, width, "")

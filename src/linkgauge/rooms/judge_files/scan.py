@@ -57,12 +57,16 @@ def _columns(line: str) -> list[int]:
 
 
 def _is_between(line: str) -> bool:
-    """Whether a line may stand between a matrix and its title: words that are no other title."""
+    # Between a matrix and its title there may be words that are no other title.
     return not _columns(line) and not re.search(r"GB/s|[mM]atrix|\(us\)|\d\.\d", line)
 
 
 def _is_figure(word: str) -> bool:
     return word in _NOTHING or number_of(word) is not None
+
+
+def _key(one: ReportedFigure) -> tuple[object, ...]:
+    return one[:3] + one[4:8]
 
 
 class TextScan:
@@ -100,10 +104,11 @@ class TextScan:
             yield number, own, said
 
     def found(self, number: int, index: int, gpu: ReportedGpu) -> None:
-        """Notes a GPU, and that another machine begins there if one of this index has been read."""
+        # Another machine begins with the second GPU of an index.
         before = self.gpus.get(index, gpu).model
         if before != gpu.model and product_of(before) != product_of(gpu.model):
             self.machines.add(number)
+            self.gpus.clear()
         self.gpus[index] = gpu
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
@@ -210,18 +215,17 @@ class TextScan:
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
     def _tell_runs_apart(self) -> None:
-        """Names a test's second and later runs in their columns if they differ."""
-        keyed = ((one[:3] + one[4:8], one.figure) for one in self.figures if one.host or one.work)
+        """Names a test's second and later runs if they differ."""
+        keyed = ((_key(one), one.figure) for one in self.figures)
         several = {key: own for key, own in grouped(keyed).items() if 1 < len(own) < _SAMPLES}
         apart = {key[0] for key, own in several.items() if max(own) > DIFFER * min(own)}
         runs = Counter[object]()
         for number, one in enumerate(self.figures):
-            if one.benchmark in apart and (one.host or one.work):
-                key = one[:3] + one[4:8]
+            if one.benchmark in apart:
+                key = _key(one)
                 runs[key] += 1
                 if runs[key] > 1:
-                    column = f"{one.column}{RUN}{runs[key]}"
-                    self.figures[number] = one._replace(column=column)
+                    self.figures[number] = one.of_run(f"{RUN}{runs[key]}")
 
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields each object in JSON with this key near its beginning."""

@@ -48,9 +48,8 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 class ReadText(msgspec.Struct, frozen=True):
     """What a text, or one host's part of it, says. `lines` counts lines that are not empty,
-    `understood` those that were read or are another rank's; `missed` is the first line that was not
-    understood. `host` is the lines' prefix if several hosts wrote figures. `machines` are the
-    numbers of lines from which on the text is of another machine."""
+    `understood` those that were read or are another rank's; `missed` is the first other one. `host`
+    is the lines' prefix if several hosts wrote figures; another machine begins at `machines`."""
 
     name: str
     logs: tuple[Log, ...]
@@ -90,7 +89,6 @@ _SAMPLE = 1000
 
 
 def undecorated(lines: list[str]) -> list[str]:
-    """Returns the lines without what surrounds them, as far as more is understood so."""
     lines = [bare(line) for line in lines]
     tried = lines if len(lines) <= 2 * _SAMPLE else lines[:_SAMPLE] + lines[-_SAMPLE:]
     known = _known_of(tried)
@@ -107,8 +105,6 @@ def undecorated(lines: list[str]) -> list[str]:
 
 
 class _Known(NamedTuple):
-    """How much of some lines is understood."""
-
     figures: int
     understood: int
     missed: int

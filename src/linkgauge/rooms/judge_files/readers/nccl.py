@@ -213,7 +213,7 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
 
 
 def _name(lines: Sequence[str], head: int, before: int) -> CollectiveName | None:
-    """Returns the collective of the program that is named above the table, else below."""
+    """Returns the collective of the program named above the table, else below."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
@@ -221,8 +221,8 @@ def _name(lines: Sequence[str], head: int, before: int) -> CollectiveName | None
 
 
 def _by_columns(calls: Sequence[Call], ranks: int, is_unchecked: bool) -> CollectiveName:
-    """Returns the collective whose columns and ratio of bandwidths these are. Of two ranks, the
-    ratio tells nothing. nccl-tests checks neither alltoall nor sendrecv in place."""
+    # Of two ranks, the ratio of bandwidths tells nothing. nccl-tests checks neither alltoall nor
+    # sendrecv in place.
     has_roots = any(call.root not in (None, -1) for call in calls)
     reduces_data = any(call.reduction for call in calls)
     if has_roots:
