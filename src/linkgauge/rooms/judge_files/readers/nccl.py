@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from linkgauge.benchmarks.collectives import row_of
@@ -92,6 +93,7 @@ def _read_tables(seen: TextScan) -> None:
     ranks = {number: match for number, match in found if match.re is _RANK}
     if not heads and not ranks and not debug:
         return
+    seen.machines |= _others(ranks, heads)
     facts = _facts(seen, ranks.values(), [match.string for match in debug])
     _tables(seen, heads, list(ranks))
     if not heads and not ranks:
@@ -105,6 +107,15 @@ def _read_tables(seen: TextScan) -> None:
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     vendor = "amd" if tool == "rccl-tests" else None
     seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
+
+
+def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
+    """Returns where lists of ranks begin that are of other hosts than the list before."""
+    lists = list[dict[int, tuple[str, str]]]()
+    for last, (number, match) in zip([-1, *ranks], ranks.items(), strict=False):
+        lists += [{}] if not lists or any(last < head < number for head in heads) else []
+        lists[-1][number] = match[1], match[4].strip()
+    return {min(own) for before, own in pairwise(lists) if {*before.values()} != {*own.values()}}
 
 
 def _facts(
