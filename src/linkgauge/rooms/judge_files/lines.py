@@ -10,11 +10,12 @@ from typing import TypeVar
 from linkgauge.model.grouped import grouped
 
 _T = TypeVar("_T")
-_COLOUR = re.compile(
-    r"(?:\x1b|\^\[|\\(?:x1b|033|e))\[[0-?]*[ -/]*[@-~]|\[(?:\d{1,3};){0,3}\d{0,3}m"
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08\u200b]"
+_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
+_SHOWN = re.compile(
+    r"(?:\^\[|\\(?:x1b|033|e))\[[0-?]*[ -/]*[@-~]|\[(?:\d{1,3};){0,3}\d{0,3}m|\u200b"
 )
-"""Sequences for a terminal, also those that a page shows instead, or of which it left out ESC."""
+"""Sequences for a terminal that a page shows, or of which it left out ESC."""
+_FENCE = re.compile(r"^[ \t>]{0,99}(?:```|~~~).*$", re.MULTILINE)
 _BLANK = re.compile(r"[\xa0\u2000-\u200a\u202f\u3000]")
 _SURE = re.compile(
     r"\[\d{1,5},\d{1,6}\]<std(?:out|err)>: ?"  # mpirun --tag-output
@@ -41,7 +42,10 @@ def cleaned(text: str) -> dict[str, list[str]]:
 
 def plain(text: str) -> tuple[str, int]:
     """Returns the text without colours and tags, and how many lines were cut from its middle."""
-    text = _BLANK.sub(" ", _COLOUR.sub("", text.removeprefix("\ufeff")))
+    text = _COLOUR.sub("", text.removeprefix("\ufeff"))
+    text = text if text.isascii() else _BLANK.sub(" ", text)
+    text = _SHOWN.sub("", text) if any(end in text for end in ("[0m", "[m", "\u200b")) else text
+    text = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _TAB.sub(" ", _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text)))
     left = text.count("\n") + 1 - MOST_LINES
@@ -75,15 +79,12 @@ def _of_page(text: str) -> str:
     return _BLANK.sub(" ", unescape(text))
 
 
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-
-
 def bare(line: str) -> str:
     if len(line) > _LONGEST and line.lstrip()[:1] not in ("{", "[", "<"):
         line = line[:_LONGEST]  # no tool prints such a line, other than a document
     while found := _SURE.match(line.lstrip()):
         line = line.lstrip()[found.end() :]
-    return "" if _FENCE.match(line) else line.rstrip()
+    return line.rstrip()
 
 
 def by_label(lines: list[str]) -> dict[str, list[str]]:
