@@ -110,7 +110,7 @@ def _read_tables(seen: TextScan) -> None:
 
 
 def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
-    """Returns where lists of ranks begin that are of other hosts than the list before."""
+    # Lists of ranks of other hosts than those of the list before are of another run.
     lists = list[dict[int, tuple[str, str]]]()
     for last, (number, match) in zip([-1, *ranks], ranks.items(), strict=False):
         lists += [{}] if not lists or any(last < head < number for head in heads) else []
