@@ -91,6 +91,9 @@ def host(rank=0, segments=100_000, **rose):
         (CounterRise(1, "ethtool", "eth0", 2.0, {"rx_oversize_pkts_phy": 1}), "longer than a hop"),
         (CounterRise(1, "rdma", "mlx5_0:1", 2.0, {"symbol_error": 2}), "2 packets or symbols"),
         (CounterRise(1, "ethtool", "eth0", 2.0, {"rx_out_of_buffer": 5}), "no room"),
+        (CounterRise(0, "rdma", "efa_0:1", 2.0, {"retrans_pkts": 9, "retrans_bytes": 70_000}),
+         "9 packets were sent again"),
+        (CounterRise(1, "rdma", "irdma0:1", 2.0, {"Rcvd Out of order packets": 3}), "out of order"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_at_the_side_whose_counter_rose(rise, words):

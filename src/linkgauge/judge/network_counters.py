@@ -28,8 +28,8 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _TABLE = Path(__file__).with_name("doctor") / "network_counters.yml"
 _PACKETS = re.compile(
-    r"Tcp(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?|port_(?:xmit|rcv)_packets"
-    r"|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
+    r"(?:[Tt]cp)?(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?"
+    r"|port_(?:xmit|rcv)_packets|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
 )
 """Counters of packets. The largest counts, because drivers count a segment that they split once."""
 _AGAIN = "TcpRetransSegs"
