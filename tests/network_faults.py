@@ -1,4 +1,4 @@
-"""Ten faults of networks that linkgauge names, between two hosts of net_kit. Each run is a fork of
+"""Faults of networks that linkgauge names, between two hosts of net_kit. Each run is a fork of
 one process that has loaded linkgauge, because an emulated machine takes a minute for that.
 
     python network_faults.py RANK FOLDER SWITCH HOST0 HOST1 FAULT ..."""
@@ -33,6 +33,11 @@ def in_host(host, *words):
     return ("ip", "netns", "exec", host, *words)
 
 
+LONG = [
+    ("ip", "-n", where, "link", "set", name, "mtu", "9000")
+    for where, name in (("HOST0", "eth0"), ("HOST1", "eth0"), ("SWITCH", "p0"))
+]
+"""Both hosts send long packets, and the port of the switch to host 1 takes only short ones."""
 FAULTS = {
     "healthy": [],
     "loss of 1 %": netem("loss", "1%"),
@@ -48,6 +53,10 @@ FAULTS = {
         ("ip", "-n", "HOST0", "link", "set", "eth0", "mtu", "9000"),
         ("ip", "-n", "SWITCH", "link", "set", "p0", "mtu", "9000"),
     ],
+    "mtu of the switch": [
+        *LONG, in_host("HOST0", "sysctl", "-qw", "net.ipv4.tcp_mtu_probing=1"),
+    ],
+    "mtu unnoticed": [*LONG],
     "window": [in_host("HOST1", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 8192 16384")],
     "cpu": [("BURN",)],
 }  # fmt: skip
@@ -56,6 +65,8 @@ BACK = [
     ("tc", "-n", "HOST0", "qdisc", "del", "dev", "eth0", "root"),
     ("tc", "-n", "SWITCH", "qdisc", "del", "dev", "p1", "root"),
     ("ip", "-n", "HOST0", "link", "set", "eth0", "mtu", "1500"),
+    ("ip", "-n", "HOST1", "link", "set", "eth0", "mtu", "1500"),
+    in_host("HOST0", "sysctl", "-qw", "net.ipv4.tcp_mtu_probing=0"),
     in_host("HOST1", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456"),
 ]
 NAMED = {
@@ -63,6 +74,8 @@ NAMED = {
     "reorder": ("network", "out of order"), "delay": ("tcp-limit", "round trip"),
     "rate": ("network", "held back"), "duplicate": ("network", "arrived twice"),
     "flap of 2 s": ("network", "went down"), "mtu": ("mtu-ends", "different lengths"),
+    "mtu of the switch": ("network", "longer than a hop"),
+    "mtu unnoticed": ("tcp-limit", "shorter ones do"),
     "window": ("tcp-limit", "receive window"), "cpu": ("busy", "used"),
 }  # fmt: skip
 """The check and the words by which each is named."""

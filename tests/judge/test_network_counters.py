@@ -82,6 +82,7 @@ def host(rank=0, segments=100_000, **rose):
         (host(TcpRetransSegs=1000), "1,000 packets were sent again (500 a second, 1.49e+03 a GB"),
         (host(TcpRetransSegs=10), "10 packets were sent again"),
         (host(TcpExtTCPSACKReorder=740), "740 packets arrived out of order"),
+        (host(rank=1, TcpExtTCPOFOQueue=20_000), "20,000 packets came out of order and waited"),
         (host(TcpRetransSegs=900, TcpExtTCPDSACKRecv=500), "400 packets were sent again"),
         (host(TcpRetransSegs=900, TcpExtTCPDSACKRecv=9, TcpExtTCPDSACKRecvSegs=800),
          "100 packets were sent again"),
@@ -109,7 +110,7 @@ def test_a_fault_is_named_at_the_side_whose_counter_rose(rise, words):
     "rise",
     [
         host(), host(TcpRetransSegs=300, TcpExtTCPDSACKRecv=300), host(TcpRetransSegs=2),
-        host(segments=10**6, TcpRetransSegs=20),
+        host(segments=10**6, TcpRetransSegs=20), host(rank=1, TcpExtTCPOFOQueue=1_500),
         host(TcpRetransSegs=30, TcpExtTCPLostRetransmit=15, TcpExtTCPDSACKRecvSegs=15),
         host(TcpActiveOpens=7, TcpExtDelayedACKs=500),
         CounterRise(0, "ethtool", "eth0", 2.0, {"tx_prio3_pause": 9, "nobody_knows": 12}),
@@ -133,6 +134,14 @@ def test_what_rises_as_often_in_good_cells_explains_no_low_one():
     calm = host(TcpRetransSegs=10)
     (finding,) = found(cell(often, verdict="low"), cell(calm, row="1", verdict="ok"))
     assert finding.severity == "warn"
+
+
+def test_segments_that_waited_for_lost_ones_were_not_overtaken():
+    waited = host(rank=1, TcpExtTCPOFOQueue=20_000)
+    (finding,) = found(cell(host(TcpRetransSegs=30), waited))
+    assert "sent again" in finding.found
+    (finding,) = found(cell(host(TcpRetransSegs=30, TcpExtTCPDSACKRecvSegs=30), waited))
+    assert "waited for earlier ones" in finding.found
 
 
 def test_packets_that_were_sent_again_are_not_doubled_by_the_network():
@@ -180,6 +189,9 @@ def connections(**counts):
         (connections(window_limited_us=900_000, window=1 << 23), None),
         (connections(buffer_limited_us=700_000), "TCP waited 70% of its time for room in its send"),
         (connections(least_rtt_us=10_000), "the shortest round trip takes 0.005 s"),
+        (connections(data_segments_sent=17, segments_sent_again=8, segment_bytes=2 * 8948),
+         "TCP sent 47% of its segments again: those of 8,948 bytes do not arrive"),
+        (connections(data_segments_sent=17, segments_sent_again=8, segment_bytes=2 * 1448), None),
     ],
 )  # fmt: skip
 def test_tcp_says_what_limited_it(rise, words):

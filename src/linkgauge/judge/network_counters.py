@@ -21,8 +21,8 @@ from linkgauge.model.ranks import nic_ends
 from .blame.cases import Case, cases_of
 
 Kind = Literal[
-    "sent again", "out of order", "twice", "no room", "dropped", "held back", "paused", "marked",
-    "broken", "down", "too long", "traffic",
+    "sent again", "out of order", "overtaken", "twice", "no room", "dropped", "held back", "paused",
+    "marked", "broken", "down", "too long", "traffic",
 ]  # fmt: skip
 """What a counter counts. No rise of `traffic` is a fault."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -41,6 +41,8 @@ lost: a timer was too fast, or a CPU too slow."""
 _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
 """Segments that came late, by their timestamps, or were sent a third time, as hardly one is that
 was lost."""
+_WINDOW = 1000
+"""The segments that wait behind a lost one, at most: a window of 1.4 MB."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
@@ -117,9 +119,11 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
         ]  # fmt: skip
         places = grouped(((one.rank, cables.get(one.of)), one) for one in rises)
         again = sum(one.rose.get(_AGAIN, 0) for one in rises)
+        lost = {rank: _lost(rank, rises) for rank, _ in places}
+        behind = _WINDOW * max(lost.values(), default=0)
         for (rank, cable), own in places.items():
             about = cable or interface_of(case.cell, rank) or f"rank {rank}"
-            for kind, by_events in _by_kind(own, _had(rank, rises)).items():
+            for kind, by_events in _by_kind(own, lost[rank], behind).items():
                 events = max(by_events) - (again if kind == "twice" else 0)
                 if events > 0:
                     names = tuple(by_events[n] for n in sorted(by_events, reverse=True))
@@ -127,8 +131,8 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
                     yield Counted(case, about, rank, kind, events, names, *of)
 
 
-def _had(rank: int, rises: Iterable[CounterRise]) -> int:
-    """Returns how many segments a rank sent again although the receiver already had them."""
+def _lost(rank: int, rises: Iterable[CounterRise]) -> int:
+    """Returns how many segments a rank sent again because the receiver did not have them."""
     own, others, connections = Counter[str](), Counter[str](), Counter[str]()
     for one in rises:
         is_own, is_connection = one.rank == rank, one.source == "connection"
@@ -136,20 +140,23 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
     received = connections["data_segments_received"]
     lost = max(0, connections["data_segments_sent"] - received)
     if received and lost <= connections["segments_sent_again"]:
-        return own[_AGAIN] - lost
+        return min(lost, own[_AGAIN])
     # Unknown: a receiver behind virtio counts merged segments as one.
     unread = max(0, others[_REPORTED] - own[_HAD_REPORTS])
     had = max(own[_HAD_SEGMENTS], own[_HAD_REPORTS])
-    return had + sum(own[name] for name in _LATE) + _RANGE * unread
+    had += sum(own[name] for name in _LATE) + _RANGE * unread
+    return max(0, own[_AGAIN] - had)
 
 
-def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
-    """Groups rises by kind, without the `had` segments that were sent again in vain."""
+def _by_kind(rises: Iterable[CounterRise], lost: int, behind: int) -> dict[Kind, dict[int, str]]:
+    """Groups rises by kind. `lost` segments were sent again, and others waited `behind` them."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
             meaning = meaning_of(one.source, name)
-            more = rose - had * (name == _AGAIN)
+            more = lost if name == _AGAIN else rose
+            if meaning is not None and meaning.kind == "overtaken":
+                more -= behind
             if meaning is not None and meaning.kind != "traffic" and more > 0:
                 shown = f"{name} of {one.of}" if one.of else name
                 found[meaning.kind].setdefault(more, shown)

@@ -12,13 +12,13 @@ _LENGTH = 256
 _FIELDS = {
     "busy_us": ("Q", 168), "window_limited_us": ("Q", 176), "buffer_limited_us": ("Q", 184),
     "rtt_us": ("I", 68), "least_rtt_us": ("I", 148), "window": ("I", 228),
-    "data_segments_sent": ("I", 156), "segments_sent_again": ("I", 100),
+    "data_segments_sent": ("I", 156), "segments_sent_again": ("I", 100), "segment_bytes": ("I", 16),
 }  # fmt: skip
 """The fields that are added up over connections that sent data, each with its form and place.
 `busy_us` is the time in which a connection had data to send, `window_limited_us` that in which it
 had to wait for room at the receiver, and `buffer_limited_us` for a larger send buffer. `window` is
-the last receive window that the other end granted, in bytes. Older kernels lack the last fields of
-the struct."""
+the last receive window that the other end granted, and `segment_bytes` the longest segment that is
+sent. Older kernels lack the last fields of the struct."""
 _RECEIVED = {"data_segments_received": ("I", 152)}
 """The field that is added up over all connections."""
 
