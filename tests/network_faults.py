@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-CELL = "host:0@0 -> host:0@1 by nic:1.tcp"
+CELL = os.environ.get("LINKGAUGE_FAULT_CELL", "host:0@0 -> host:0@1 by nic:1.tcp")
 SIZE, COUNTS = os.environ.get("LINKGAUGE_FAULT_SIZE", "16M"), ("--samples", "4", "--loops", "1")
 RARE = os.environ.get("LINKGAUGE_FAULT_RARE", "64M")
 """What is copied where few packets are lost, so that some are."""
@@ -27,6 +27,10 @@ def netem(*how):
     """At the switch's port to host 1, where each segment is a packet of its own."""
     return [("tc", "-n", "SWITCH", "qdisc", "replace", "dev", "p1", "root", "netem", *how,
              "limit", "100000")]  # fmt: skip
+
+
+def at_device(*how):
+    return [("tc", "qdisc", "replace", "dev", "HOST0", "root", *how)]
 
 
 def in_host(host, *words):
@@ -61,7 +65,14 @@ FAULTS = {
     "cpu": [("BURN",)],
 }  # fmt: skip
 """The commands that make a fault, once the host that it strikes is known."""
+RDMA = {
+    "rdma healthy": [], "rdma loss of 1 %": at_device("netem", "loss", "1%"),
+    "rdma delay": at_device("netem", "delay", "5ms"),
+    "rdma rate": at_device("tbf", "rate", "10mbit", "burst", "32k", "latency", "400ms"),
+}  # fmt: skip
+"""Faults of the wire below two devices in software (rdma_kit.wire), by the interface of rank 0."""
 BACK = [
+    ("tc", "qdisc", "del", "dev", "HOST0", "root"),
     ("tc", "-n", "HOST0", "qdisc", "del", "dev", "eth0", "root"),
     ("tc", "-n", "SWITCH", "qdisc", "del", "dev", "p1", "root"),
     ("ip", "-n", "HOST0", "link", "set", "eth0", "mtu", "1500"),
@@ -117,7 +128,7 @@ def main(rank, folder, *places_and_faults):
     load()
     for fault in faults:
         burning = []
-        for words in FAULTS[fault] if rank == "0" else ():
+        for words in {**FAULTS, **RDMA}[fault] if rank == "0" else ():
             if words == ("FLAP",):
                 flapping(switch)
             elif words == ("BURN",):

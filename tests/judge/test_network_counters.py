@@ -144,6 +144,23 @@ def test_segments_that_waited_for_lost_ones_were_not_overtaken():
     assert "waited for earlier ones" in finding.found
 
 
+def of_rxe(rank=0, packets=3000, **rose):
+    return CounterRise(rank, "rdma", f"rxe{rank}:1", 2.0, {"sent_pkts": packets, **rose})
+
+
+def test_rxe_sends_again_what_is_late_and_that_is_no_loss():
+    """As in an emulated machine, over a wire between two devices of rxe."""
+    late = of_rxe(completer_retry_err=4), of_rxe(1, duplicate_request=79)
+    assert not found(cell(*late))
+    lost = of_rxe(completer_retry_err=22, rcvd_seq_err=21), of_rxe(1, out_of_seq_request=22)
+    again, order = found(cell(*lost))
+    assert "22 packets were sent again" in again.found
+    assert "rcvd_seq_err" in again.found
+    assert (order.subject, "out_of_seq_request" in order.found) == ("nic:1@1", True)
+    (finding,) = found(cell(of_rxe(1, duplicate_request=30)))
+    assert "30 packets arrived twice" in finding.found
+
+
 def test_packets_that_were_sent_again_are_not_doubled_by_the_network():
     rises = host(TcpRetransSegs=900), host(rank=1, TcpExtTCPDSACKOldSent=20)
     (finding,) = found(cell(*rises))

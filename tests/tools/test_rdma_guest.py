@@ -65,6 +65,16 @@ def test_ranks_and_perftest_move_bytes_over_rxe(needed):
     assert "3 passed" in ended.stdout
 
 
+def test_faults_of_a_wire_below_rxe_are_named(needed):
+    ended = guest(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "tests/cluster/test_rdma_faults.py",
+        LINKGAUGE_REQUIRE="rdma", LINKGAUGE_GUEST_SECONDS=str(SECONDS),
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    assert "1 passed" in ended.stdout
+
+
 def test_faults_of_a_network_are_named_in_a_kernel_that_has_netem(needed):
     ended = guest(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",

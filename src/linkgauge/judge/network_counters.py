@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -41,8 +41,10 @@ lost: a timer was too fast, or a CPU too slow."""
 _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
 """Segments that came late, by their timestamps, or were sent a third time, as hardly one is that
 was lost."""
-_WINDOW = 1000
-"""The segments that wait behind a lost one, at most: a window of 1.4 MB."""
+_WAITED, _WINDOW = "TcpExtTCPOFOQueue", 1000
+"""Segments that waited for earlier ones, and how many wait behind a lost one, at most (1.4 MB)."""
+_RETRIES, _DOUBLE = "completer_retry_err", "duplicate_request"
+"""How often rxe sent packets again, also because an answer was late, and those that came twice."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
@@ -118,12 +120,15 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
             if one.of not in cables or cables[one.of] in case.touched
         ]  # fmt: skip
         places = grouped(((one.rank, cables.get(one.of)), one) for one in rises)
-        again = sum(one.rose.get(_AGAIN, 0) for one in rises)
-        lost = {rank: _lost(rank, rises) for rank, _ in places}
-        behind = _WINDOW * max(lost.values(), default=0)
+        again, retries, doubles = (
+            sum(one.rose.get(name, 0) for one in rises) for name in (_AGAIN, _RETRIES, _DOUBLE)
+        )
+        had = {rank: _had(rank, rises) for rank, _ in places}
+        lost = max(0, again - sum(n for n in had.values() if n > 0))
+        less = {_WAITED: _WINDOW * lost, _RETRIES: doubles, _DOUBLE: _WINDOW * retries}
         for (rank, cable), own in places.items():
             about = cable or interface_of(case.cell, rank) or f"rank {rank}"
-            for kind, by_events in _by_kind(own, lost[rank], behind).items():
+            for kind, by_events in _by_kind(own, {_AGAIN: had[rank], **less}).items():
                 events = max(by_events) - (again if kind == "twice" else 0)
                 if events > 0:
                     names = tuple(by_events[n] for n in sorted(by_events, reverse=True))
@@ -131,8 +136,8 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
                     yield Counted(case, about, rank, kind, events, names, *of)
 
 
-def _lost(rank: int, rises: Iterable[CounterRise]) -> int:
-    """Returns how many segments a rank sent again because the receiver did not have them."""
+def _had(rank: int, rises: Iterable[CounterRise]) -> int:
+    """Returns how many segments a rank sent again although the receiver already had them."""
     own, others, connections = Counter[str](), Counter[str](), Counter[str]()
     for one in rises:
         is_own, is_connection = one.rank == rank, one.source == "connection"
@@ -140,23 +145,20 @@ def _lost(rank: int, rises: Iterable[CounterRise]) -> int:
     received = connections["data_segments_received"]
     lost = max(0, connections["data_segments_sent"] - received)
     if received and lost <= connections["segments_sent_again"]:
-        return min(lost, own[_AGAIN])
+        return own[_AGAIN] - lost
     # Unknown: a receiver behind virtio counts merged segments as one.
     unread = max(0, others[_REPORTED] - own[_HAD_REPORTS])
     had = max(own[_HAD_SEGMENTS], own[_HAD_REPORTS])
-    had += sum(own[name] for name in _LATE) + _RANGE * unread
-    return max(0, own[_AGAIN] - had)
+    return had + sum(own[name] for name in _LATE) + _RANGE * unread
 
 
-def _by_kind(rises: Iterable[CounterRise], lost: int, behind: int) -> dict[Kind, dict[int, str]]:
-    """Groups rises by kind. `lost` segments were sent again, and others waited `behind` them."""
+def _by_kind(rises: Iterable[CounterRise], less: Mapping[str, int]) -> dict[Kind, dict[int, str]]:
+    """Groups rises by kind. Of each counter, `less` events are explained by others."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
             meaning = meaning_of(one.source, name)
-            more = lost if name == _AGAIN else rose
-            if meaning is not None and meaning.kind == "overtaken":
-                more -= behind
+            more = rose - less.get(name, 0)
             if meaning is not None and meaning.kind != "traffic" and more > 0:
                 shown = f"{name} of {one.of}" if one.of else name
                 found[meaning.kind].setdefault(more, shown)
