@@ -112,6 +112,15 @@ def test_this_machines_counters_rise_with_what_it_sends():
     assert {one.rank for one in found.values()} == {3}
 
 
+def test_the_kernel_says_of_interfaces_by_netlink_what_sysfs_says():
+    for name in ROOT.names("sys/class/net"):
+        before = interface_counters(ROOT, name)
+        (found, *_) = CounterReader([Interface(name=name)]).read()
+        after = interface_counters(ROOT, name)
+        assert found.values.keys() == before.keys()
+        assert all(before[one] <= n <= after[one] for one, n in found.values.items())
+
+
 def test_the_kernel_and_ethtool_say_the_same_of_this_machines_interfaces():
     if shutil.which("ethtool", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
         pytest.skip("no ethtool")
