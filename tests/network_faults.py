@@ -101,6 +101,8 @@ def load():
                 import_module(one.name)
     for name in ("rank", "benchmarks", "streams"):
         import_module(f"linkgauge.rooms.network.{name}")
+    import_module("linkgauge.judge.network_counters").meanings()
+    os.environ["LINKGAUGE_NO_REPORT"] = "1"  # no process that draws a page
 
 
 def flapping(switch):
