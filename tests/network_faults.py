@@ -1,4 +1,4 @@
-"""Ten faults of networks that linkgauge names, between two hosts of net_kit. Each run is a fork of
+"""Faults of networks that linkgauge names, between two hosts of net_kit. Each run is a fork of
 one process that has loaded linkgauge, because an emulated machine takes a minute for that.
 
     python network_faults.py RANK FOLDER SWITCH HOST0 HOST1 FAULT ..."""
@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-CELL = "host:0@0 -> host:0@1 by nic:1.tcp"
+CELL = os.environ.get("LINKGAUGE_FAULT_CELL", "host:0@0 -> host:0@1 by nic:1.tcp")
 SIZE, COUNTS = os.environ.get("LINKGAUGE_FAULT_SIZE", "16M"), ("--samples", "4", "--loops", "1")
 RARE = os.environ.get("LINKGAUGE_FAULT_RARE", "64M")
 """What is copied where few packets are lost, so that some are."""
@@ -29,10 +29,19 @@ def netem(*how):
              "limit", "100000")]  # fmt: skip
 
 
+def at_device(*how):
+    return [("tc", "qdisc", "replace", "dev", "HOST0", "root", *how)]
+
+
 def in_host(host, *words):
     return ("ip", "netns", "exec", host, *words)
 
 
+LONG = [
+    ("ip", "-n", where, "link", "set", name, "mtu", "9000")
+    for where, name in (("HOST0", "eth0"), ("HOST1", "eth0"), ("SWITCH", "p0"))
+]
+"""Both hosts send long packets, and the port of the switch to host 1 takes only short ones."""
 FAULTS = {
     "healthy": [],
     "loss of 1 %": netem("loss", "1%"),
@@ -48,14 +57,27 @@ FAULTS = {
         ("ip", "-n", "HOST0", "link", "set", "eth0", "mtu", "9000"),
         ("ip", "-n", "SWITCH", "link", "set", "p0", "mtu", "9000"),
     ],
+    "mtu of the switch": [
+        *LONG, in_host("HOST0", "sysctl", "-qw", "net.ipv4.tcp_mtu_probing=1"),
+    ],
+    "mtu unnoticed": [*LONG],
     "window": [in_host("HOST1", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 8192 16384")],
     "cpu": [("BURN",)],
 }  # fmt: skip
 """The commands that make a fault, once the host that it strikes is known."""
+RDMA = {
+    "rdma healthy": [], "rdma loss of 1 %": at_device("netem", "loss", "1%"),
+    "rdma delay": at_device("netem", "delay", "5ms"),
+    "rdma rate": at_device("tbf", "rate", "10mbit", "burst", "32k", "latency", "400ms"),
+}  # fmt: skip
+"""Faults of the wire below two devices in software (rdma_kit.wire), by the interface of rank 0."""
 BACK = [
+    ("tc", "qdisc", "del", "dev", "HOST0", "root"),
     ("tc", "-n", "HOST0", "qdisc", "del", "dev", "eth0", "root"),
     ("tc", "-n", "SWITCH", "qdisc", "del", "dev", "p1", "root"),
     ("ip", "-n", "HOST0", "link", "set", "eth0", "mtu", "1500"),
+    ("ip", "-n", "HOST1", "link", "set", "eth0", "mtu", "1500"),
+    in_host("HOST0", "sysctl", "-qw", "net.ipv4.tcp_mtu_probing=0"),
     in_host("HOST1", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456"),
 ]
 NAMED = {
@@ -63,6 +85,8 @@ NAMED = {
     "reorder": ("network", "out of order"), "delay": ("tcp-limit", "round trip"),
     "rate": ("network", "held back"), "duplicate": ("network", "arrived twice"),
     "flap of 2 s": ("network", "went down"), "mtu": ("mtu-ends", "different lengths"),
+    "mtu of the switch": ("network", "longer than a hop"),
+    "mtu unnoticed": ("tcp-limit", "shorter ones do"),
     "window": ("tcp-limit", "receive window"), "cpu": ("busy", "used"),
 }  # fmt: skip
 """The check and the words by which each is named."""
@@ -77,6 +101,8 @@ def load():
                 import_module(one.name)
     for name in ("rank", "benchmarks", "streams"):
         import_module(f"linkgauge.rooms.network.{name}")
+    import_module("linkgauge.judge.network_counters").meanings()
+    os.environ["LINKGAUGE_NO_REPORT"] = "1"  # no process that draws a page
 
 
 def flapping(switch):
@@ -104,7 +130,7 @@ def main(rank, folder, *places_and_faults):
     load()
     for fault in faults:
         burning = []
-        for words in FAULTS[fault] if rank == "0" else ():
+        for words in {**FAULTS, **RDMA}[fault] if rank == "0" else ():
             if words == ("FLAP",):
                 flapping(switch)
             elif words == ("BURN",):

@@ -26,6 +26,8 @@ from linkgauge.rooms.network.tools import perftest_command
 
 PROGRAMS = ("ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 ADDRESS = "10.78.0.1"
+TABLE = 7810
+"""The table of the first end of a wire for routes."""
 MTU = 4096
 """Bytes that a packet of RDMA has at most."""
 SECONDS = 60
@@ -81,6 +83,49 @@ def _in_software(name: str) -> Iterator[Interface | str]:
     finally:
         if Path("/sys/class/net", name).exists():
             subprocess.run(["ip", "link", "del", name], check=True)
+
+
+@contextmanager
+def wire() -> Iterator[tuple[Interface, Interface] | str]:
+    """Two devices in software and the wire between them, or why there are none. The kernel sends
+    nothing over a wire to an address of its own: rules for routes have it do so."""
+    name = f"lg{secrets.token_hex(3)}"
+    ends = [f"{name}{end}" for end in "ab"]
+    lines = ["modprobe rdma_rxe", f"ip link add {ends[0]} type veth peer name {ends[1]}",
+             "ip rule add pref 9 lookup local", "ip rule del pref 0"]  # fmt: skip
+    for number, end in enumerate(ends):
+        own, far = (f"10.78.1.{1 + (number + other) % 2}" for other in range(2))
+        lines += [
+            f"sysctl -qw net.ipv4.conf.{end}.accept_local=1 net.ipv4.conf.{end}.rp_filter=0",
+            f"ip address add {own}/24 dev {end}",
+            f"ip link set {end} up",
+            f"ip rule add pref 7 iif {end} lookup local",
+            f"ip rule add pref 8 oif {end} to {far} lookup {TABLE + number}",
+            f"ip route add {far} dev {end} src {own} table {TABLE + number}",
+            f"rdma link add {end}rxe type rxe netdev {end}",
+        ]
+    try:
+        for line in lines:
+            subprocess.run(line.split(), check=True, capture_output=True, text=True)
+        deadline = time.monotonic() + SECONDS
+        while not all(map(_has_address, ends)):
+            assert time.monotonic() < deadline, f"{name} does not become active"
+            time.sleep(0.1)
+        found = {one.name: one for one in read_interfaces()}
+        yield found[ends[0]], found[ends[1]]
+    except OSError as error:
+        yield f"no {error.filename} (Debian: kmod, iproute2, procps)"
+    except subprocess.CalledProcessError as error:
+        yield f"{' '.join(error.cmd)}: {error.stderr.strip()}"
+    finally:
+        for line in (f"ip link del {ends[0]}", "ip rule add pref 0 lookup local",
+                     *(f"ip rule del pref {pref}" for pref in (7, 7, 8, 8, 9))):  # fmt: skip
+            subprocess.run(line.split(), check=False, capture_output=True)
+
+
+def _has_address(name: str) -> bool:
+    file = Path(f"/sys/class/infiniband/{name}rxe/ports/1/gids/1")
+    return bool(file.read_text().strip("0:\n"))
 
 
 def _active(name: str) -> Interface:

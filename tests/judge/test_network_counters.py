@@ -82,6 +82,7 @@ def host(rank=0, segments=100_000, **rose):
         (host(TcpRetransSegs=1000), "1,000 packets were sent again (500 a second, 1.49e+03 a GB"),
         (host(TcpRetransSegs=10), "10 packets were sent again"),
         (host(TcpExtTCPSACKReorder=740), "740 packets arrived out of order"),
+        (host(rank=1, TcpExtTCPOFOQueue=20_000), "20,000 packets came out of order and waited"),
         (host(TcpRetransSegs=900, TcpExtTCPDSACKRecv=500), "400 packets were sent again"),
         (host(TcpRetransSegs=900, TcpExtTCPDSACKRecv=9, TcpExtTCPDSACKRecvSegs=800),
          "100 packets were sent again"),
@@ -91,6 +92,9 @@ def host(rank=0, segments=100_000, **rose):
         (CounterRise(1, "ethtool", "eth0", 2.0, {"rx_oversize_pkts_phy": 1}), "longer than a hop"),
         (CounterRise(1, "rdma", "mlx5_0:1", 2.0, {"symbol_error": 2}), "2 packets or symbols"),
         (CounterRise(1, "ethtool", "eth0", 2.0, {"rx_out_of_buffer": 5}), "no room"),
+        (CounterRise(0, "rdma", "efa_0:1", 2.0, {"retrans_pkts": 9, "retrans_bytes": 70_000}),
+         "9 packets were sent again"),
+        (CounterRise(1, "rdma", "irdma0:1", 2.0, {"Rcvd Out of order packets": 3}), "out of order"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_at_the_side_whose_counter_rose(rise, words):
@@ -106,7 +110,7 @@ def test_a_fault_is_named_at_the_side_whose_counter_rose(rise, words):
     "rise",
     [
         host(), host(TcpRetransSegs=300, TcpExtTCPDSACKRecv=300), host(TcpRetransSegs=2),
-        host(segments=10**6, TcpRetransSegs=20),
+        host(segments=10**6, TcpRetransSegs=20), host(rank=1, TcpExtTCPOFOQueue=1_500),
         host(TcpRetransSegs=30, TcpExtTCPLostRetransmit=15, TcpExtTCPDSACKRecvSegs=15),
         host(TcpActiveOpens=7, TcpExtDelayedACKs=500),
         CounterRise(0, "ethtool", "eth0", 2.0, {"tx_prio3_pause": 9, "nobody_knows": 12}),
@@ -130,6 +134,31 @@ def test_what_rises_as_often_in_good_cells_explains_no_low_one():
     calm = host(TcpRetransSegs=10)
     (finding,) = found(cell(often, verdict="low"), cell(calm, row="1", verdict="ok"))
     assert finding.severity == "warn"
+
+
+def test_segments_that_waited_for_lost_ones_were_not_overtaken():
+    waited = host(rank=1, TcpExtTCPOFOQueue=20_000)
+    (finding,) = found(cell(host(TcpRetransSegs=30), waited))
+    assert "sent again" in finding.found
+    (finding,) = found(cell(host(TcpRetransSegs=30, TcpExtTCPDSACKRecvSegs=30), waited))
+    assert "waited for earlier ones" in finding.found
+
+
+def of_rxe(rank=0, packets=3000, **rose):
+    return CounterRise(rank, "rdma", f"rxe{rank}:1", 2.0, {"sent_pkts": packets, **rose})
+
+
+def test_rxe_sends_again_what_is_late_and_that_is_no_loss():
+    """As in an emulated machine, over a wire between two devices of rxe."""
+    late = of_rxe(completer_retry_err=4), of_rxe(1, duplicate_request=79)
+    assert not found(cell(*late))
+    lost = of_rxe(completer_retry_err=22, rcvd_seq_err=21), of_rxe(1, out_of_seq_request=22)
+    again, order = found(cell(*lost))
+    assert "22 packets were sent again" in again.found
+    assert "rcvd_seq_err" in again.found
+    assert (order.subject, "out_of_seq_request" in order.found) == ("nic:1@1", True)
+    (finding,) = found(cell(of_rxe(1, duplicate_request=30)))
+    assert "30 packets arrived twice" in finding.found
 
 
 def test_packets_that_were_sent_again_are_not_doubled_by_the_network():
@@ -177,6 +206,9 @@ def connections(**counts):
         (connections(window_limited_us=900_000, window=1 << 23), None),
         (connections(buffer_limited_us=700_000), "TCP waited 70% of its time for room in its send"),
         (connections(least_rtt_us=10_000), "the shortest round trip takes 0.005 s"),
+        (connections(data_segments_sent=17, segments_sent_again=8, segment_bytes=2 * 8948),
+         "TCP sent 47% of its segments again: those of 8,948 bytes do not arrive"),
+        (connections(data_segments_sent=17, segments_sent_again=8, segment_bytes=2 * 1448), None),
     ],
 )  # fmt: skip
 def test_tcp_says_what_limited_it(rise, words):

@@ -66,6 +66,34 @@ def test_files_of_infiniband_ports_are_read_and_what_is_no_number_is_left_out():
     assert "req_cqe_error" in found.keys() - kinds.keys()
 
 
+@pytest.mark.parametrize(
+    ("file", "known", "unknown"),
+    [
+        ("efa", {"tx_pkts": "traffic", "rx_drops": "dropped", "rdma_read_wrs": "traffic"},
+         r"(alloc_\w+|cmds|create_\w+|mmap|reg_mr|rdma_read_wr)_err|no_completion_cmds"),
+        ("efa-nitro4", {
+            "retrans_pkts": "sent again", "retrans_bytes": "traffic",
+            "retrans_timeout_events": "sent again", "rdma_write_recv_bytes": "traffic",
+        }, "rdma_(read|write)_wr_err"),
+        ("irdma", {
+            "tcpRetransSegs": "sent again", "tcpOutSegs": "traffic", "cnpHandled": "marked",
+            "ip4InDiscards": "dropped", "ip6InTruncatedPkts": "no room", "RxUDP": "traffic",
+        }, "ip[46](InReasm|OutSeg)Rqd|tcpInOptErrors"),
+    ],
+)  # fmt: skip
+def test_files_of_rdma_adapters_are_read_and_unknown_names_are_kept(file, known, unknown):
+    lines = (DATA / f"hw_counters-{file}.txt").read_text().splitlines()
+    told = dict(line.split(": ") for line in lines)
+    place = "sys/class/infiniband/rdmap0s31/ports/1/hw_counters"
+    root = Captured({f"{place}/{name}": f"{text}\n".encode() for name, text in told.items()})
+    found = rdma_counters(root, "rdmap0s31", "1")
+    told.pop("lifespan", None)
+    assert found == {name: int(text) for name, text in told.items()}
+    kinds = {name: one and one.kind for name in found for one in [meaning_of("rdma", name)]}
+    assert known.items() <= kinds.items()
+    assert all(bool(re.fullmatch(unknown, name)) == (kinds[name] is None) for name in found), kinds
+
+
 def test_this_machines_counters_rise_with_what_it_sends():
     loopback = Interface(name="lo")
     reader = CounterReader([loopback])
@@ -82,6 +110,15 @@ def test_this_machines_counters_rise_with_what_it_sends():
     assert found["interface"].rose["rx_bytes"] >= 1 << 16
     assert found["host"].rose["TcpOutSegs"] >= 1
     assert {one.rank for one in found.values()} == {3}
+
+
+def test_the_kernel_says_of_interfaces_by_netlink_what_sysfs_says():
+    for name in ROOT.names("sys/class/net"):
+        before = interface_counters(ROOT, name)
+        (found, *_) = CounterReader([Interface(name=name)]).read()
+        after = interface_counters(ROOT, name)
+        assert found.values.keys() == before.keys()
+        assert all(before[one] <= n <= after[one] for one, n in found.values.items())
 
 
 def test_the_kernel_and_ethtool_say_the_same_of_this_machines_interfaces():

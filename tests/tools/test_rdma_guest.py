@@ -65,10 +65,20 @@ def test_ranks_and_perftest_move_bytes_over_rxe(needed):
     assert "3 passed" in ended.stdout
 
 
+def test_faults_of_a_wire_below_rxe_are_named(needed):
+    ended = guest(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "tests/cluster/test_rdma_faults.py",
+        LINKGAUGE_REQUIRE="rdma", LINKGAUGE_GUEST_SECONDS=str(SECONDS),
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+    assert "1 passed" in ended.stdout
+
+
 def test_faults_of_a_network_are_named_in_a_kernel_that_has_netem(needed):
     ended = guest(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-        "tests/cluster/test_network_faults.py", "-k", "nine",
+        "tests/cluster/test_network_faults.py", "-k", "all_but_one",
         LINKGAUGE_REQUIRE="namespaces", LINKGAUGE_FAULT_SIZE="32M",
         LINKGAUGE_FAULT_SECONDS=str(2 * SECONDS - 300), LINKGAUGE_GUEST_SECONDS=str(2 * SECONDS),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -21,15 +21,15 @@ from linkgauge.model.ranks import nic_ends
 from .blame.cases import Case, cases_of
 
 Kind = Literal[
-    "sent again", "out of order", "twice", "no room", "dropped", "held back", "paused", "marked",
-    "broken", "down", "too long", "traffic",
+    "sent again", "out of order", "overtaken", "twice", "no room", "dropped", "held back", "paused",
+    "marked", "broken", "down", "too long", "traffic",
 ]  # fmt: skip
 """What a counter counts. No rise of `traffic` is a fault."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _TABLE = Path(__file__).with_name("doctor") / "network_counters.yml"
 _PACKETS = re.compile(
-    r"Tcp(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?|port_(?:xmit|rcv)_packets"
-    r"|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
+    r"(?:[Tt]cp)?(?:Out|In)Segs|(?:rx|tx|sent|rcvd)_(?:packets|pkts)(?:_phy)?"
+    r"|port_(?:xmit|rcv)_packets|[rt]x_total_frames|ip[46](?:In|Out)Pkts"
 )
 """Counters of packets. The largest counts, because drivers count a segment that they split once."""
 _AGAIN = "TcpRetransSegs"
@@ -41,6 +41,10 @@ sent. Such segments were not lost: a timer was too fast, or a CPU too slow."""
 _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
 """Counters of segments that came late according to their timestamps, or were sent a third time.
 Hardly any lost segment is sent a third time."""
+_WAITED, _WINDOW = "TcpExtTCPOFOQueue", 1000
+"""Segments that waited for earlier ones, and how many wait behind a lost one, at most (1.4 MB)."""
+_RETRIES, _DOUBLE = "completer_retry_err", "duplicate_request"
+"""How often rxe sent packets again, also because an answer was late, and those that came twice."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
@@ -116,10 +120,15 @@ def counted(evidence: Evidence) -> Iterator[Counted]:
             if one.of not in cables or cables[one.of] in case.touched
         ]  # fmt: skip
         places = grouped(((one.rank, cables.get(one.of)), one) for one in rises)
-        again = sum(one.rose.get(_AGAIN, 0) for one in rises)
+        again, retries, doubles = (
+            sum(one.rose.get(name, 0) for one in rises) for name in (_AGAIN, _RETRIES, _DOUBLE)
+        )
+        had = {rank: _had(rank, rises) for rank, _ in places}
+        lost = max(0, again - sum(n for n in had.values() if n > 0))
+        less = {_WAITED: _WINDOW * lost, _RETRIES: doubles, _DOUBLE: _WINDOW * retries}
         for (rank, cable), own in places.items():
             about = cable or interface_of(case.cell, rank) or f"rank {rank}"
-            for kind, by_events in _by_kind(own, _had(rank, rises)).items():
+            for kind, by_events in _by_kind(own, {_AGAIN: had[rank], **less}).items():
                 events = max(by_events) - (again if kind == "twice" else 0)
                 if events > 0:
                     names = tuple(by_events[n] for n in sorted(by_events, reverse=True))
@@ -143,12 +152,13 @@ def _had(rank: int, rises: Iterable[CounterRise]) -> int:
     return had + sum(own[name] for name in _LATE) + _RANGE * unread
 
 
-def _by_kind(rises: Iterable[CounterRise], had: int) -> dict[Kind, dict[int, str]]:
+def _by_kind(rises: Iterable[CounterRise], less: Mapping[str, int]) -> dict[Kind, dict[int, str]]:
+    """Groups rises by kind. `less` counts the events of a counter that other counters explain."""
     found: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
     for one in rises:
         for name, rose in one.rose.items():
             meaning = meaning_of(one.source, name)
-            more = rose - had * (name == _AGAIN)
+            more = rose - less.get(name, 0)
             if meaning is not None and meaning.kind != "traffic" and more > 0:
                 shown = f"{name} of {one.of}" if one.of else name
                 found[meaning.kind].setdefault(more, shown)

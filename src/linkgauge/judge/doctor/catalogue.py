@@ -187,7 +187,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      "one rose while a cell used it; a warning if it explains low figures",
      "packets are lost, sent again or held back", "as the counter says (docs/network-counters.md)"),
     ("tcp-limit", "warn note", "TCP_INFO of the connections of a cell",
-     "most of the time a window, the send buffer or long round trips held it back",
+     "a window, the send buffer or long round trips held it back, or long segments are lost",
      "each connection carries less than the link", "sysctl of the window that it names"),
     ("mtu-ends", "warn", "the two interfaces that a cell joins",
      "different MTUs, versions of RoCE or traffic classes",

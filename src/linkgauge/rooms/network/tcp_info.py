@@ -12,12 +12,13 @@ _LENGTH = 256
 _FIELDS = {
     "busy_us": ("Q", 168), "window_limited_us": ("Q", 176), "buffer_limited_us": ("Q", 184),
     "rtt_us": ("I", 68), "least_rtt_us": ("I", 148), "window": ("I", 228),
-    "data_segments_sent": ("I", 156), "segments_sent_again": ("I", 100),
+    "data_segments_sent": ("I", 156), "segments_sent_again": ("I", 100), "segment_bytes": ("I", 16),
 }  # fmt: skip
 """The fields to add up over connections that sent data, each with its struct format and offset.
 `busy_us` is the time in which a connection had data to send. During `window_limited_us` it waited
 for the receiver, during `buffer_limited_us` for a larger send buffer. `window` is the last receive
-window that the other end granted, in bytes. Older kernels lack the struct's last fields."""
+window that the other end granted, in bytes; `segment_bytes` is the longest segment that is sent.
+Older kernels lack the struct's last fields."""
 _RECEIVED = {"data_segments_received": ("I", 152)}
 """The field that is added up over all connections."""
 
