@@ -187,7 +187,7 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     begun = [row.number for row in slow if well and row.number > well[0]]
     for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
         yield Suspect(part, since)
-    if any(map(_falls, (slow, *grouped((row.peers, row) for row in slow).values()))):
+    if any(map(_falls, (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()))):
         yield Suspect(part, drifts=True)
 
 
