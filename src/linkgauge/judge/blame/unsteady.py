@@ -34,8 +34,8 @@ class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
     that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
     the value of steady cells of a kind, infinite if only other cells of the kind show it; it gets
-    that of the host's copies. `shared` is what copies on healthy hosts that others use do not
-    exceed."""
+    that of the host's copies. Of healthy machines, copies by devices do not exceed `calm`, and
+    copies on hosts that others use `shared`."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -43,13 +43,14 @@ class _Measure(NamedTuple):
     least: float
     moments: int
     usual: Callable[[Case, float], float]
+    calm: float
     shared: float
 
 
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
     alike = grouped(((kinds_of(c.case), c.case.result.better), c) for c in cells).values()
     within = [of.value(cell) for cell in cells if _is_within(cell.case, _HOST)]
-    host = min(of.shared, _steadier(within or [of.shared]))
+    host = min(of.shared, max(of.calm, _steadier(within or [of.shared])))
     rows = [row for own in alike for row in _rows(own, of, host)]
     blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
@@ -118,7 +119,8 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
             for cell in side for known in [class_of(cell)]
         ).items()  # fmt: skip
         means = ((known, statistics.fmean(map(of.value, some))) for (known, _), some in moments)
-        return grouped(means)
+        return grouped((known, max(mean, of.calm) if known is _HOST else mean)
+                       for known, mean in means)  # fmt: skip
 
     own, others = values(inside), values(peers)
     for known in own.keys() & others.keys():
@@ -163,6 +165,7 @@ _STALLS = _Measure(
     least=0.0,
     moments=2,
     usual=lambda case, host: 0.0,
+    calm=math.sqrt(SCATTER),
     shared=math.sqrt(SHARED),
 )
 
@@ -250,6 +253,7 @@ _SCATTER = _Measure(
         math.inf if case.result.better == "lower"
         else math.log(NOISE) if _is_within(case, _INSIDE) else host
     ),
+    calm=math.log(math.hypot(SCATTER, NOISE)),
     shared=math.log(math.hypot(SHARED, NOISE)),
 )
 
