@@ -20,7 +20,7 @@ from linkgauge.model.hardware.part import Part
 from .cases import Case
 from .causes import Blame, fewest, suspects
 from .excess import weighted_median
-from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
+from .limits import LEAST_LOSS, MOST_TRIED, PART, SLOW, SPARED
 from .table import Row, onset
 
 
@@ -169,8 +169,10 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
-    return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
+    """A cell's loss should be at least the largest of its suspects' losses, at most their sum. What
+    is expected of a cell may be a tenth too high."""
+    unsure = math.log(SLOW) if row.low else 0.0
+    return max(sum(levels) + unsure - row.lost, row.lost - min(levels), 0.0) ** 2
 
 
 def _explained(touching: Sequence[Row]) -> float:
