@@ -175,6 +175,7 @@ class Bed:
             after = run.after if isinstance(worker, Supervisor) else worker.look(("sim",))
         run = msgspec.structs.replace(scrubbed(run) if faults else run, after=after)
         if read is not None:
+            run = run.with_cells(lambda cell: msgspec.structs.replace(cell, readings=()))
             run = msgspec.structs.replace(run, machine=read.machine, after=read.after)
         return evidence_of(judge(run) if judged else run)
 

@@ -20,7 +20,7 @@ from linkgauge.model.hardware.part import Part
 from .cases import Case
 from .causes import Blame, fewest, suspects
 from .excess import weighted_median
-from .limits import LEAST_LOSS, MOST_TRIED, PART, SPARED
+from .limits import LEAST_LOSS, MOST_TRIED, PART, SLOW, SPARED
 from .table import Row, onset
 
 
@@ -170,7 +170,9 @@ class Search:
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
     """Returns the squared distance of a cell's loss from the range that its suspects explain."""
-    return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
+    # An expected figure may be a tenth too high.
+    unsure = math.log(SLOW) if row.low else 0.0
+    return max(sum(levels) + unsure - row.lost, row.lost - min(levels), 0.0) ** 2
 
 
 def _explained(touching: Sequence[Row]) -> float:
@@ -187,7 +189,7 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     begun = [row.number for row in slow if well and row.number > well[0]]
     for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
         yield Suspect(part, since)
-    if any(map(_falls, (slow, *grouped((row.peers, row) for row in slow).values()))):
+    if any(map(_falls, (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()))):
         yield Suspect(part, drifts=True)
 
 

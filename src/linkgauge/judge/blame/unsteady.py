@@ -31,47 +31,66 @@ Cells = Sequence[Steadiness]
 
 
 class _Measure(NamedTuple):
-    """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A part is
-    unsteady if its cells exceed their peers by `least` or more, in at least `moments` measurements.
-    `usual` is the value of steady cells of a kind (infinite if unknown). `shared` is the highest
-    value of copies on healthy hosts that others use, too."""
+    """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
+    that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
+    the value of steady cells of a kind, infinite if only other cells of the kind show it; it gets
+    that of the host's copies. Of healthy machines, copies by devices do not exceed `calm`, and
+    copies on hosts that others use `shared`."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
     is_bad: Callable[[Steadiness], bool]
     least: float
     moments: int
-    usual: Callable[[Case], float]
+    usual: Callable[[Case, float], float]
+    calm: float
     shared: float
 
 
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
     alike = grouped(((kinds_of(c.case), c.case.result.better), c) for c in cells).values()
-    rows = [row for own in alike for row in _rows(own, of)]
+    within = [of.value(cell) for cell in cells if _is_within(cell.case, _HOST)]
+    host = min(of.shared, max(of.calm, _steadier(within or [of.shared])))
+    rows = [row for own in alike for row in _rows(own, of, host)]
     blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
     bad = [cell.case.touched for cell in cells if of.is_bad(cell)]
     for suspect in search.chosen:
-        inside, peers = _sides(suspect, search.chosen, cells)
         equivalent = len({s.part for s in search.candidates if s.part.kind == suspect.part.kind})
-        tries = equivalent * (len(search.touching[suspect.part]) if suspect.since else 1)
-        sides = list(_compared(inside, peers, of))
-        found = excess(sides, statistics.median(map(of.error, inside)))
-        is_shown = sum(side.inside.n for side in sides) >= of.moments
-        # What began in mid-run, and spared no cell since, is of the moment and not of the part.
-        is_shown &= not suspect.since or any(one.case.number > suspect.since for one in peers)
-        if found and is_shown and found.gain >= of.least and found.p * tries < UNSTEADY:
-            # Of parts that explain the rows equally well, the one that most bad cells use.
-            parts = (suspect.part, *search.as_good(suspect))
-            first, *others = sorted(parts, key=lambda part: -sum(part in one for one in bad))
-            yield blames[first].beside(map(blames.__getitem__, others)), inside, peers
+        ways = [suspect, *(one for one in search.candidates if one.part == suspect.part)]
+        for way in ways:
+            inside, peers = _sides(way, search.chosen, cells)
+            tries = equivalent * (len(search.touching[way.part]) if way.since else 1)
+            # What began in mid-run, and spared no cell since, is of the moment, not of the part.
+            is_of_part = not way.since or any(one.case.number > way.since for one in peers)
+            if is_of_part and _chance(inside, peers, of) * tries < UNSTEADY:
+                # Of parts that explain the rows equally well, the one that most bad cells use.
+                parts = (suspect.part, *search.as_good(suspect))
+                first, *others = sorted(parts, key=lambda part: -sum(part in one for one in bad))
+                yield blames[first].beside(map(blames.__getitem__, others)), inside, peers
+                break
 
 
-def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields rows. Losses are proportional to their numbers of standard errors."""
+def _chance(inside: Cells, peers: Cells, of: _Measure) -> float:
+    """Returns the probability that chance alone makes cells so unsteady; 1 if they hardly are."""
+    sides = list(_compared(inside, peers, of))
+    found = excess(sides, statistics.median(map(of.error, inside)))
+    is_shown = sum(side.inside.n for side in sides) >= of.moments
+    return found.p if found and is_shown and found.gain >= of.least else 1.0
+
+
+def _steadier(values: Sequence[float]) -> float:
+    """Returns the value that a quarter of cells does not exceed."""
+    return sorted(values)[len(values) // 4]
+
+
+def _rows(cells: Cells, of: _Measure, host: float) -> Iterator[Row]:
+    """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
     values = {cell: of.value(cell) for cell in cells}
-    lowest = sorted(values.values())[len(values) // 4]
-    top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
+    lowest, unit = _steadier([*values.values()]), math.sqrt(SPARED) / 2
+    # Where all use one part, no cell of the kind shows what is usual without it.
+    is_lone = frozenset.intersection(*(cell.case.touched for cell in cells))
+    top = min(lowest, of.usual(cells[0].case, host if is_lone else of.shared))
     bad = {cell for cell in cells if of.is_bad(cell) and values[cell] > top + of.least}
     steady = [values[cell] for cell in cells if cell not in bad and lowest <= top]
     usual = statistics.fmean(steady or [top])
@@ -84,14 +103,15 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons of cells with their peers, by class. Copies without peers are compared
-    with the worst copies on healthy hosts that others use."""
+    """Yields comparisons by class: with cells of the same kind or, if there are none, with copies
+    inside devices and their fabric, or of the host. Without such copies, the host's are compared
+    with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
-        within = (some for some in (_INSIDE, _HOST) if _is_within(cell.case, some))
-        better = cell.case.result.better
-        return cell.case.kind if cell.case.kind in kinds else next(within, better)
+        if cell.case.kind in kinds or cell.case.result.better == "lower":
+            return cell.case.kind
+        return _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
 
     def values(side: Cells) -> dict[Hashable, list[float]]:
         moments = grouped(
@@ -99,13 +119,13 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
             for cell in side for known in [class_of(cell)]
         ).items()  # fmt: skip
         means = ((known, statistics.fmean(map(of.value, some))) for (known, _), some in moments)
-        return grouped(means)
+        return grouped((known, max(mean, of.calm) if known is _HOST else mean)
+                       for known, mean in means)  # fmt: skip
 
     own, others = values(inside), values(peers)
-    both = [known for known in own if known in others and known not in ("higher", "lower")]
-    for known in both:
+    for known in own.keys() & others.keys():
         yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
-    if not both and (copies := own.get("higher")):
+    if own.keys().isdisjoint(others) and (copies := own.get(_HOST)):
         yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
 
 
@@ -144,7 +164,8 @@ _STALLS = _Measure(
     is_bad=lambda cell: bool(cell.spikes),
     least=0.0,
     moments=2,
-    usual=lambda case: 0.0,
+    usual=lambda case, host: 0.0,
+    calm=math.sqrt(SCATTER),
     shared=math.sqrt(SHARED),
 )
 
@@ -228,13 +249,16 @@ _SCATTER = _Measure(
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
     moments=ENOUGH,
-    usual=lambda case: math.log(NOISE) if _is_within(case, _INSIDE) else _shared(case),
+    usual=lambda case, host: (
+        math.inf
+        if case.result.better == "lower"
+        else math.log(NOISE)
+        if _is_within(case, _INSIDE)
+        else host
+    ),
+    calm=math.log(math.hypot(SCATTER, NOISE)),
     shared=math.log(math.hypot(SHARED, NOISE)),
 )
-
-
-def _shared(case: Case) -> float:
-    return _SCATTER.shared if case.result.better == "higher" else math.inf
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
