@@ -52,11 +52,11 @@ _COPIES: tuple[tuple[str, str, Layout, str, str | None, Report, tuple[str, ...]]
      "host(row) -> device(column) with all others at once both ways", Layout.OTHERS,
      "h -> d by d.K & d -> h by d.K x2 & h -> e by e.K x2 & e -> h by e.K x2",
      "h <-> d by d.K & h <-> e by e.K", Report.FIRST, ()),
-    ("all_to_one_write", "all others -> device(column), written by them",
+    ("all_to_one_write", "all others -> device(column), written by the sources",
      Layout.ALL_DEVICES, "e -> d by e.K", None, Report.TOTAL, ()),
     ("all_to_one_read", "device(column) -> all others", Layout.ALL_DEVICES,
      "d -> e by e.K", "d -> e by d.K", Report.TOTAL, ()),
-    ("one_to_all_write", "device(column) -> all others by it",
+    ("one_to_all_write", "device(column) -> all others, written by the source",
      Layout.ALL_DEVICES, "d -> e by d.K", None, Report.TOTAL, ()),
     ("one_to_all_read", "all others -> device(column)", Layout.ALL_DEVICES,
      "e -> d by d.K", "e -> d by e.K", Report.TOTAL, ()),
@@ -184,7 +184,7 @@ MULTINODE: tuple[Row, ...] = (
          Layout.ALL_DEVICES, "d -> e by d.sm", Report.FIRST, operation="broadcast"),
     _row("device_to_device_broadcast_all_to_all_sm", "multicast SM all -> all others, sum",
          Layout.TOGETHER, "d -> e by d.sm", operation="broadcast"),
-    _row("bisect_write_ce", "memcpy CE device -> the one half of all further on, all at once",
+    _row("bisect_write_ce", "memcpy CE device i -> device i + n/2 modulo n, all n at once",
          Layout.HALVES, "d -> e by d.ce", Report.FIRST),
 )  # fmt: skip
 

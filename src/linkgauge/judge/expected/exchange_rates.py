@@ -194,7 +194,7 @@ class ExchangeRates:
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}, {part:.0%} of that by reductions")
+            replace(use, cost=use.cost / part, why=f"{use.why}; reductions reach {part:.0%} of it")
             for use in path.uses
         ))  # fmt: skip
 

@@ -274,8 +274,8 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
     """NVLink 1 and 2 send one header flit and answer with one; later ones add two flits."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
-    why = f"packets of {data} in {data + beside} flits"
-    return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
+    why = f"{data} of {data + beside} flits of a packet carry data"
+    return _PacketCost(1 + beside / data, back / data, f"{why}, one flit answers" if back else why)
 
 
 def _shown(bundle: LinkBundle) -> str:

@@ -210,8 +210,8 @@ def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     few = [one for one in outcome.found if (one.check, one.severity) == ("scatter", "unknown")]
     undetectable = [
         *map(str, outcome.undetectable),
-        *(f"any loss of {one}" for one in outcome.parts("not-separate")),
-        *(f"stalls in {one.subject} (--samples 8)" for one in few),
+        *(f"any loss on {one}" for one in outcome.parts("not-separate")),
+        *(f"stalls in {one.subject}, which have few samples (--samples 8)" for one in few),
     ]
     if undetectable:
         yield "misses", plain("; ".join(undetectable))
@@ -235,5 +235,5 @@ def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 
 def what_precision(missed: Missed) -> str:
-    furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
-    return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
+    furthest = f" (widest: {missed.cells[0]})" if missed.cells else ": no interval"
+    return f"{count_of(missed.number)} missed the ±{missed.asked:.2%} asked for{furthest}"

@@ -38,7 +38,7 @@ _MORE = "show -v"
 _NUMBER = re.compile(r"[0-9]+")
 
 
-ANEW = "formed anew from the samples, by today's rule: the file has others"
+ANEW = "computed anew from the samples: the file's own follow an older rule"
 
 
 class Noted(NamedTuple):

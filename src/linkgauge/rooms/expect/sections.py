@@ -68,7 +68,7 @@ def _published(one: ExpectedBusbw) -> str:
     largest = ((*[*each.reached.items()][-1], each) for each in one.published)
     said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
             for size, rate, each in largest)  # fmt: skip
-    return f"published of {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
+    return f"published: {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
 
 
 def _busbw(bound: BusbwBound | None) -> str:

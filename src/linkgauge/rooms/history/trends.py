@@ -199,7 +199,7 @@ def _history_cells(run: PastRun) -> str:
     """Formats `120 of 120 cells passed` or `118 of 120 cells passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
-        passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
+        passed = f"none of {count_of(run.cells)} measured" if run.cells else "nothing measured"
     parts = (
         passed,
         f"{run.low} low" if run.low else "",
