@@ -13,6 +13,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.map import share
 from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.names import and_all
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.operations.collective import Collective, no_hypercube
@@ -251,4 +252,4 @@ _MOST = 4
 def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST:
         names = [*names[:_MOST], f"{len(names) - _MOST} more"]
-    return " and ".join(names)
+    return and_all(names)

@@ -59,7 +59,7 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
-    above = (_purpose(taken), plain(f"as {first}, above"))
+    above = (_purpose(taken), plain(f"as for {first}, above"))
     return problem._replace(said=(*problem.said, above), steps=())
 
 

@@ -189,7 +189,7 @@ def _judged(run: Run) -> Iterator[Tile]:
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     yield from _counted(
         [
-            (verdicts["degraded"], "degraded by links below their best", TONES["degraded"]),
+            (verdicts["degraded"], "degraded by slow links", TONES["degraded"]),
             (known.cpus + known.others, _as_peers(known.cpus, known.others), TONES["ok"]),
         ]
     )

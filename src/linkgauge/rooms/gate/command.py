@@ -190,7 +190,7 @@ def _measured_again(
 
     path, first = of
     for number in range(1, times + 1):
-        say(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
+        say(f"measuring {count_of(len(cells), 'doubtful cell')} again ({number}/{times})")
         run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
         if folder is not None:
             write_run(folder, judge(run))
