@@ -186,7 +186,7 @@ class _Packets(NamedTuple):
     def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
         of = link.name, link.rate, link.shown
         added = packet_overhead(self.kind, link.speed)
-        why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
+        why = f"{self.size} B{self.assumed} per TLP, {added} B of overhead ({self.kind})"
         yield Use(*of, part, part * (1 + added / self.size), why, direction)
         if self.request:
             asking = part * packet_overhead("request", link.speed) / self.request

@@ -153,6 +153,7 @@ _WHY_NOT: dict[NotJudged, str] = {
 }
 _NO_REFERENCE = "nothing to compare with"
 _WRONG = "with wrong bytes"
+_FAILED = {"fail": "failed", _WRONG: _WRONG}
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
@@ -166,7 +167,8 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
         yield from _judged(run)
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
-    yield from _counted((statuses[status], status, "bad") for status in (*BROKEN, _WRONG))
+    yield from _counted((n, _FAILED.get(word, f"{word}s" if n > 1 else word), "bad")
+                        for word in (*BROKEN, _WRONG) for n in (statuses[word],))  # fmt: skip
     yield from _counted([(skipped, "skipped", "dim")])
     for severity, tone in SEVERITIES.items():
         several = "" if severities[severity] == 1 else "s"

@@ -62,7 +62,7 @@ class Serving(Options):
         WHAT, "Ask the server for this model. Default: its first.", "NAME", is_input=True
     )
     rate: str | None = option(
-        WHAT, "Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"
+        WHAT, "Also send this many requests a second at random moments: 1,4,16.", "N[,N…]"
     )
 
 
