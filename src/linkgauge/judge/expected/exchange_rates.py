@@ -30,7 +30,7 @@ SAME = 1.01
 LESS = 0.95
 _KINDS = {
     "pcie": "PCIe",
-    "socket": "what joins the host's nodes",
+    "socket": "the link between the host's nodes",
     "fabric": "links of a fabric",
     "bridge": "a bridge",
     "internal": "links to the host",
@@ -137,7 +137,7 @@ class ExchangeRates:
         except Unknown as reason:
             return BusbwBound(because=f"unknown: {reason}")
         except ValueError:
-            return BusbwBound(because="unknown: no rate on their way is known")
+            return BusbwBound(because="unknown: no rate on the way is known")
         narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
         because = f"{_named(way)}{_shown(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
         doubts = self._doubts(devices, way)

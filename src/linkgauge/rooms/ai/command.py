@@ -134,8 +134,8 @@ def _refusal(machine: str) -> InputError:
 
     instead = Command((program(), "scale", "all_reduce", "--machine", quote(machine)))
     return InputError(
-        "--machine: how fast a described machine computes a model is not simulated; how its "
-        f"devices exchange gradients is: {instead.line}"
+        "--machine: AI workloads are not simulated; the exchange of gradients between devices "
+        f"is: {instead.line}"
     )
 
 

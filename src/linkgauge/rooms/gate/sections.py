@@ -203,7 +203,7 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
             return "one run on each side does not show how much runs vary"
-        return "there is no such cell" if without[0] is None else without[0].reason or ""
+        return "one side has no such cell" if without[0] is None else without[0].reason or ""
     if one.direction == "unknown":
         return lacking(one, better)
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""

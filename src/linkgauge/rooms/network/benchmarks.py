@@ -233,7 +233,7 @@ OVER_NICS: tuple[OverNics, ...] = (
     ),
     _row("tcp_ring", "TCP, each rank -> the next rank(row) over interface(column), all at once",
          ring(lambda _: 1), at_once=True, of_pairs=False),
-    _row("tcp_bisection", "TCP, rank i -> rank i + n/2 modulo n(row) over "
+    _row("tcp_bisection", "TCP, each rank -> the rank n/2 further on(row) over "
          "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True,
          of_pairs=False),
     _row("tcp_all_to_all", "TCP, interface(row) -> interface(column) of other ranks, all at once",

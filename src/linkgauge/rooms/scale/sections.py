@@ -66,7 +66,7 @@ def _counts(scaling: Scaling) -> Table:
     )
     heads = (
         Column(members, True), Column("algbw", True), Column("busbw", True),
-        Column("expected", True), Column("floor us", True), Column("verdict"), Column("efficiency"),
+        Column("expected", True), Column("least µs", True), Column("verdict"), Column("efficiency"),
     )  # fmt: skip
     lines = list(_said(scaling)) if scaling.counts else []
     return Table(caption, heads, list(map(_row, scaling.counts)), lines=lines)
@@ -112,7 +112,7 @@ def _knee(scaling: Scaling) -> Line:
         least = f"busbw never falls below {FALLEN:.0%} of its best"
         return plain(f"no knee: up to {several[-1]} {members}, {least}")
     why = knee.because or "the machine's map does not explain it"
-    reached = f" at {knee.gpus} {members}: busbw is {knee.left:.0%} of that of {knee.best}: {why}"
+    reached = f" at {knee.gpus} {members}: busbw is {knee.left:.0%} of that of {knee.best}; cause: {why}"
     return line(Span("knee", "warn"), reached)
 
 
