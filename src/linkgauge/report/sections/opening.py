@@ -31,7 +31,7 @@ _FROM = {
 _WITHIN = ("host_to_host_memcpy_copy_cpu",)
 _SHOULD = {
     "ok": ", as this hardware should",
-    "degraded": ", as links below their best allow",
+    "degraded": ", limited by slow links",
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
     "perhaps low": ", perhaps less than this hardware should",

@@ -112,7 +112,9 @@ def _knee(scaling: Scaling) -> Line:
         least = f"busbw never falls below {FALLEN:.0%} of its best"
         return plain(f"no knee: up to {several[-1]} {members}, {least}")
     why = knee.because or "the machine's map does not explain it"
-    reached = f" at {knee.gpus} {members}: busbw is {knee.left:.0%} of that of {knee.best}; cause: {why}"
+    reached = (
+        f" at {knee.gpus} {members}: busbw is {knee.left:.0%} of that of {knee.best}; cause: {why}"
+    )
     return line(Span("knee", "warn"), reached)
 
 

@@ -47,14 +47,14 @@ _COPIES: dict[str, tuple[str, ...]] = {
     ),
     "all_to_host_bidirectional_memcpy": (
         "CPU <-> GPU", "Copy from one device to the host while all devices copy both ways.",
-        "Only the one device's way to the host is reported.",
+        "Only that one device's copies to the host are reported.",
     ),
     "host_to_all_memcpy": (
         "CPU -> GPU", "Copy from the host to one device while the host copies to all others.",
     ),
     "host_to_all_bidirectional_memcpy": (
         "CPU <-> GPU", "Copy from the host to one device while all devices copy both ways.",
-        "Only the way to the one device is reported.",
+        "Only the copies to that one device are reported.",
     ),
     "all_to_one_write": ("GPU <- GPU", "All other devices write to one device.", _TOTAL),
     "all_to_one_read": ("GPU -> GPU", "Copies from one device to all others.", _TOTAL),
