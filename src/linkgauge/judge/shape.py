@@ -15,7 +15,7 @@ from linkgauge.model.cell_id import ends_of, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import range_of
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.units import format_size, unit_of
 
 from .findings import Evidence, Finding
 from .size_lines import at_sizes
@@ -70,18 +70,15 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
     if not one_sided:
         return
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
+    are = "are" if one_sided[1:] else "is"
     found = (
-        f"{result.benchmark}: {_pairs(len(one_sided), pairs // 2)} slower one way; "
+        f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs {are} slower one way; "
         f"{ends_of(cell)} has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
     why = "a link is equally fast both ways, so something slows one direction"
     cells = _named(result, [cell for _, cell, _, _ in one_sided])
     yield Finding("directions", "note", str(cell), found, why, cells=cells)
-
-
-def _pairs(slower: int, pairs: int) -> str:
-    return f"{slower} of {count_of(pairs, 'pair')} {'is' if slower == 1 else 'are'}"
 
 
 def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:

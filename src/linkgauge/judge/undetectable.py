@@ -137,6 +137,6 @@ def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
         if len(parts) > 1:
             subject, they = f"{len(parts)} parts", f"they are slow: {listed(parts)}"
         found = f"no figure shows whether {they}: no similar part exists to compare with, and no "
-        found += "speed is expected"
+        found += "expected speed is known"
         why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
         yield Finding("unjudged", "unknown", subject, found, why)

@@ -281,9 +281,7 @@ def _phase(phase: Phase) -> str:
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "cells": Parameter(
-        "the cells that it affects, counted from 0 over the whole plan", _cells, str
-    ),
+    "cells": Parameter("the affected cells, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
         "the phase of the cell in which it occurs",
         # In the first phase, `plan`, a cell has touched nothing yet.
@@ -294,15 +292,11 @@ PARAMETERS: dict[str, Parameter] = {
     "per_cell": Parameter("change of the rate per cell, -0.1% or 0.1%", _signed_fraction, _decimal),
     "sigma": Parameter("standard deviation, as a share of the median", _fraction, _decimal),
     "every": Parameter(
-        "samples from one stall to the next",
-        _whole(1, 10**9, "a number of samples, 1 or more"),
-        str,
+        "samples between stalls", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
     "for": Parameter("the seconds that a stall lasts", _seconds, _decimal),
     "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
-    "offset": Parameter(
-        "the byte that flips", lambda text: 0 if text == "0" else parse_size(text), str
-    ),
+    "offset": Parameter("its byte", lambda text: 0 if text == "0" else parse_size(text), str),
     "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
         "the signal that kills the worker",

@@ -153,9 +153,7 @@ def round_lines(result: Result) -> Iterator[Line]:
         which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
         figure = sum(cell.headline or 0.0 for cell in cells)
         shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
-        yield plain(
-            f"{which}{len(cells)} copies at once carry {shown}{_share(figure, cells)}", "dim"
-        )
+        yield plain(f"{which}{len(cells)} copies together: {shown}{_share(figure, cells)}", "dim")
 
 
 def _share(figure: float, cells: list[CellResult]) -> str:

@@ -111,13 +111,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = (
-            "each cell"
-            if len(clear) == len(one.cells)
-            else f"each of {len(clear)} cells"
-            if clear[1:]
-            else "1 cell"
-        )
+        where = "each cell" if len(clear) == len(one.cells) else f"{count_of(len(clear))} (each)"
         seen = f"with 90 % probability a loss of {all_of_them} would be found in {where}"
         yield plain(seen if half == all_of_them else f"{seen}, a loss of {half} in half of them")
     if vague:

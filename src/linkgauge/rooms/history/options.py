@@ -51,7 +51,7 @@ class HistoryOptions(Options):
     )
     keep: str | None = option(
         WHICH,
-        "Prune all but the runs of this time, or the latest N of a machine.",
+        "Keep the runs of this long, or the latest N of each machine; prune the others.",
         "90d|N",
         is_input=True,
     )

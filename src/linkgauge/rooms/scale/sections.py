@@ -113,7 +113,7 @@ def _knee(scaling: Scaling) -> Line:
         return plain(f"no knee: up to {several[-1]} {members}, {least}")
     why = knee.because or "the machine's map does not explain it"
     reached = (
-        f" at {knee.gpus} {members}: busbw is {knee.left:.0%} of that of {knee.best}; cause: {why}"
+        f" at {knee.gpus} {members}: {knee.left:.0%} of the busbw of {knee.best}; cause: {why}"
     )
     return line(Span("knee", "warn"), reached)
 

@@ -179,14 +179,12 @@ def _promise(variation: Variation) -> str:
         return "ended after one round: no cell has figures under A and another setting"
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
-    count, asked = len(known), f"at {100 * alpha:.4g}%"
-    said = (
-        f"{asked} significance a cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
-    )
+    count, asked = len(known), f"at {100 * alpha:.4g}% significance"
+    said = f"{asked} a cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
-        said += f"; {asked} over all {count}, {held} {'differs' if held == 1 else 'differ'}"
+        said += f"; {asked} over all {count}, {held} differ{'s' * (held == 1)}"
         if done < (least := least_rounds(alpha / count)):
             said += f" (finding any takes {least} rounds)"
     return said if known else ""
