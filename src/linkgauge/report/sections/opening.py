@@ -188,11 +188,14 @@ def _judged(run: Run) -> Iterator[Tile]:
     verdicts = Counter(cell.verdict for cell in passed)
     known = judged_of(run)
     well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
+    as_peers, some = known.cpus + known.others, known.cpus if known.others else "all"
+    whose = "their" if as_peers > 1 else "its"
+    pairs = f" ({some} of them pairs of CPUs)" if known.cpus else ""
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     yield from _counted(
         [
             (verdicts["degraded"], "degraded by slow links", TONES["degraded"]),
-            (known.cpus + known.others, _as_peers(known.cpus, known.others), TONES["ok"]),
+            (as_peers, f"as fast as {whose} peers{pairs}", TONES["ok"]),
         ]
     )
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
@@ -202,13 +205,6 @@ def _judged(run: Run) -> Iterator[Tile]:
         (verdicts["waived"], "low and waived", "dim"), (verdicts["high"], "high", "simulated"),
         (verdicts["not judged"], why, "dim"),
     ])  # fmt: skip
-
-
-def _as_peers(cpus: int, others: int) -> str:
-    if not others:
-        return "pairs of CPUs as fast as their peers"
-    words = "as fast as its peers" if cpus + others == 1 else "as fast as their peers"
-    return f"{words} ({cpus} of them pairs of CPUs)" if cpus else words
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
