@@ -262,7 +262,7 @@ def test_words_say_what_a_share_is_of(tmp_path):
              "--no-report", "--out", tmp_path)  # fmt: skip
     text = called(*asked).stdout
     document = json.loads(called(*asked, "--json").stdout)
-    assert "sim:3 -> host:0 85% of what its peers reach" in text
+    assert "sim:3 -> host:0 reaches 85% of what its peers reach" in " ".join(text.split())
     assert "of what is expected" not in text
     low = [cell for one in document["results"] for cell in one["cells"] if cell["verdict"] == "low"]
     assert [cell["expected"]["peers"] for cell in low] == [8, 8]
