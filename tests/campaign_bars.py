@@ -54,7 +54,7 @@ CALM = tuple(name for name in UNSEEN if name not in ("both", "idle"))
 MACHINES = (*(name for name in OF_HOSTS if name not in DEGRADED), *CALM, *KNOWN)
 KINDS = ("slow",) * 6 + ("drift", "jitter", "jitter", "stall", "flip")
 NOTED = ("stall", "scatter")
-NO_PEERS = "nothing of this kind to compare with"
+NO_PEERS = "no similar part to compare with"
 RAILS = ("nodes_rails", "nodes_pairs", "nodes_bisection", "device_local_copy")
 
 

@@ -17,7 +17,7 @@ def test_too_many_pairs_are_refused_before_they_are_laid_out(prefix):
 def test_a_plan_names_a_few_of_many_devices():
     done = called("run", "device_local_copy", "--machine", "gb200-nvl72", "--dry-run")
     said = " ".join(done.stdout.split())
-    assert "72 cells; at once at most sim:0 1.0 GiB, sim:1 1.0 GiB, " in said
+    assert "72 cells; memory at most: sim:0 1.0 GiB, sim:1 1.0 GiB, " in said
     assert said.endswith("sim:5 1.0 GiB and 66 more; about 1 s")
 
 

@@ -120,7 +120,7 @@ def test_a_hang_up_that_nohup_ignores_stays_ignored(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )  # fmt: skip
     assert code == 0, err
-    assert "1 measured" in out
+    assert "1 cell measured" in out
 
 
 def test_a_terminal_that_goes_away_does_not_cost_the_run(tmp_path):

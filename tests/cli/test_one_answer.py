@@ -250,7 +250,8 @@ def test_a_narrow_screen_keeps_the_least_and_the_verdict(tmp_path, width, has):
            "--out", tmp_path)  # fmt: skip
     (kept,) = kept_in(tmp_path)
     lines = called("show", kept, COLUMNS=width).stdout.splitlines()
-    rows = {words[0]: words[1:] for line in lines if (words := line.split())}
+    # The rows of the table stand above lines that name the same cells.
+    rows = {words[0]: words[1:] for line in lines[::-1] if (words := line.split())}
     assert rows["host_to_device_memcpy_ce"][:2] == ["55.32", "13.85"]
     assert "low" in rows["host_to_device_memcpy_ce"]
     assert "low" in rows["device_local_copy"]  # a quarter of its peers
@@ -262,7 +263,7 @@ def test_words_say_what_a_share_is_of(tmp_path):
              "--no-report", "--out", tmp_path)  # fmt: skip
     text = called(*asked).stdout
     document = json.loads(called(*asked, "--json").stdout)
-    assert "sim:3 -> host:0 85% of what its peers reach" in text
+    assert "sim:3 -> host:0 reaches 85% of what its peers reach" in " ".join(text.split())
     assert "of what is expected" not in text
     low = [cell for one in document["results"] for cell in one["cells"] if cell["verdict"] == "low"]
     assert [cell["expected"]["peers"] for cell in low] == [8, 8]

@@ -264,7 +264,7 @@ class TestEnding:
 
 @pytest.mark.parametrize(
     ("finished", "advice"),
-    [("f", "quiet the machine"), (None, "the run was interrupted: --resume goes on with it")],
+    [("f", "stop other programs"), (None, "the run was interrupted: --resume goes on with it")],
 )
 def test_the_advice_on_precision_of_an_interrupted_run_names_resume(finished, advice):
     settings = Settings((1 << 20,), samples=6, loops=1, precision=0.01)

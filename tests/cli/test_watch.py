@@ -81,7 +81,7 @@ def test_busy_devices_are_left_alone_and_said_once(monkeypatch):
     code, events = watch(monkeypatch, MACHINE, fault, budget=0.5, probes=7)
     assert code == 0
     (alone,), (idle,) = of("LeftAlone", events), of("MeasuredAgain", events)
-    assert (alone.device, alone.why) == ("sim:2", "at work for 100% of the time")
+    assert (alone.device, alone.why) == ("sim:2", "busy 100% of the time")
     assert idle.device == "sim:2"
     while_busy = [probe for probe in of("Probed", events) if probe.left_alone]
     assert [probe.cells for probe in while_busy] == [6]  # those between the three others

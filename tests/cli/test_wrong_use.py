@@ -144,7 +144,7 @@ def kept(tmp_path_factory):
         ("history trends", "history 'trends', did you mean 'trend'?"),
         ("history trend host_to_device_memcpy", f"did you mean '{BENCHMARK}'?"),
         (f"history trend {BENCHMARK} 0-1", "give its row and its column"),
-        (f"history trend {BENCHMARK} 77,7", f"no whole run of {BENCHMARK} at 77,7"),
+        (f"history trend {BENCHMARK} 77,7", f"no complete run of {BENCHMARK} at 77,7"),
         ("history list x", "takes no 'x'"),
         ("history list --last 0", "--last 0 is too few"),
         ("history list --keep 3", "--keep and --yes are of history prune"),

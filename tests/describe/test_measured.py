@@ -53,7 +53,7 @@ def figures(run):
 
 def test_the_described_machine_gives_the_run_s_figures(mine, tmp_path):
     made, said = mine
-    assert "the machine gives 70 of 70 figures as measured" in said
+    assert "it reproduces 70 of 70 measured figures" in said
     names = sorted({one for one, *_ in figures(recorded_run("01"))})
     _, again = measured_again(made, tmp_path, *names, "--size", "512M")
     before, now = figures(recorded_run("01")), figures(again)

@@ -151,7 +151,7 @@ def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
         Closed,
     ]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
-    assert "measuring 1 cell in doubt once more, to be sure" in observer.told
+    assert "measuring 1 cell once more, to be sure" in observer.told
     assert [len(asked.results[0].cells) for asked in observer.asked] == [2]
     assert assemble((*plan, *records)) == run
 

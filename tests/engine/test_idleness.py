@@ -43,10 +43,10 @@ def found(name="fake:0", **more):
     [
         (found(utilization=0.0), None),
         (found(utilization=0.05, processes=(77,)), None),
-        (found(utilization=0.87), "at work for 87% of the time"),
+        (found(utilization=0.87), "busy 87% of the time"),
         (
             found(utilization=0.87, processes=(77, 78)),
-            "at work for 87% of the time (process 77, 78)",
+            "busy 87% of the time (process 77, 78)",
         ),
         (found(processes=(77,)), "in use (process 77)"),
         (found(processes=()), None),

@@ -70,7 +70,7 @@ def changed(run, ci95):
 
 
 def said(run):
-    return [str(line) for line in note_lines(run) if "formed anew" in str(line)]
+    return [str(line) for line in note_lines(run) if "computed anew" in str(line)]
 
 
 def test_a_kept_run_has_todays_ranges_whatever_its_file_says():

@@ -9,7 +9,7 @@ from linkgauge.model.notes import Concurrent, Imprecise, Remark
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
-QUIET = "; raise --max-time or quiet the machine"
+QUIET = "; raise --max-time or stop other programs"
 
 
 def read(folder, **changed):

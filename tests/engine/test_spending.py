@@ -253,7 +253,7 @@ def test_no_advice_is_given_that_would_not_help(tmp_path):
     here = noisy_machine(tmp_path, 1, "20%")
     run = linkgauge.run(*BENCHMARKS, machine=here, budget="10s", out=None).run
     assert missed_precision(run) is not None
-    assert more_precise(run).endswith("was used: quiet the machine")
+    assert more_precise(run).endswith("was used: stop other programs")
 
 
 def test_who_had_no_budget_and_follows_the_advice_gets_the_precision(tmp_path):

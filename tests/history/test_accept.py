@@ -110,11 +110,11 @@ def test_the_command_accepts_the_latest_or_a_named_run(measured):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["r00"], "linkgauge: the history has no whole run called 'r00', did you mean 'r0"),
-        (["zzz"], "linkgauge: the history has no whole run called 'zzz'\n"),
+        (["r00"], "linkgauge: the history has no complete run called 'r00', did you mean 'r0"),
+        (["zzz"], "linkgauge: the history has no complete run called 'zzz'\n"),
         (
             ["--label", "weekly"],
-            "linkgauge: the history has no whole run that these options take\n",
+            "linkgauge: the history has no complete run that these options take\n",
         ),
         (["r001", "r002"], "linkgauge: history accept takes no 'r002'\n"),
         (["--json"], "linkgauge: --json is of list and trend\n"),

@@ -232,7 +232,7 @@ def test_the_arithmetic_is_shown():
     assert expected(PEER, some).because.startswith("12 of 18 nvlink × 25 GB/s = 300 GB/s; ")
     assert expected(OUT, server()).because == (
         "PCIe 32 GT/s x16 × 128b/130b = 63.02 GB/s; "
-        "TLP 256 B + 24 B of a write: 91.4% -> 57.61 GB/s"
+        "256 B per TLP, 24 B of overhead (write): 91.4% -> 57.61 GB/s"
     )
 
 

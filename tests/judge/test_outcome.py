@@ -113,10 +113,10 @@ def test_a_run_that_was_interrupted_is_judged_by_its_figures():
 
 def test_a_cell_beyond_a_limit_is_not_counted_among_those_with_wrong_bytes():
     """Both have the status `fail`; the kind of error tells them apart."""
-    for kind, words in (("limit", "fail"), ("wrong-bytes", "with wrong bytes")):
+    for kind, words in (("limit", "failed"), ("wrong-bytes", "with wrong bytes")):
         failed = run(status="fail", reason="r", kind=kind, verdict="not judged")
         names = {tile.name for tile in tally(failed, outcome_of(failed))}
-        assert names & {"fail", "with wrong bytes"} == {words}
+        assert names & {"failed", "with wrong bytes"} == {words}
 
 
 def test_the_sentence_of_a_well_run_counts_what_each_figure_is_held_against():
@@ -129,7 +129,7 @@ def test_the_sentence_of_a_well_run_counts_what_each_figure_is_held_against():
     cells = (one, one, peers, *[cpus] * 3, unknown)
     said = nothing_wrong(replace(run(), results=(replace(result, cells=cells),)))
     assert said == (
-        "nothing wrong was found; of 7 figures, 2 as calculated, "
+        "nothing wrong was found; of 7 cells: 2 as fast as calculated, "
         "3 pairs of CPUs and 1 others compared only with each other, 1 not judged"
     )
     assert nothing_wrong(run()) == "nothing wrong was found"

@@ -86,7 +86,7 @@ def test_this_machine_is_simulated_and_a_product_is_added(tmp_path):
     done = called("run", "host_to_device_memcpy_ce", "--machine", "mine", "--change", "gpus=2xH100",
                   "--out", tmp_path)  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "SIMULATED mine with gpus=2xH100: against it unchanged" in done.stdout
+    assert "SIMULATED mine with gpus=2xH100: before and after" in done.stdout
     assert "2 figures new" in done.stdout
     refused = called("run", "host_to_device_memcpy_ce", "--change", "gpus=2")
     assert refused.returncode == 2

@@ -268,7 +268,7 @@ PUBLIC = Path(__file__).parents[1] / "data/judge/public"
 
 @pytest.mark.parametrize(
     ("case", "said", "unsaid"),
-    [("p87", "No text tells the speed of the adapter", "of which"),
+    [("p87", "No given text states the speed of the adapter", "of which"),
      ("p87", "The buffers are D D", "nothing wrong"),
      ("p88", "12 nvlink4 links in pairs: 260 GB/s", "PCIe and the CPU alone"),
      ("p88", "NCCL_MIN_P2P_NCHANNELS", "2 hosts"),

@@ -64,7 +64,7 @@ def test_a_run_without_references_is_not_judged_and_not_green():
     bare = result("copy_ce", "t", [replace(cell("0", "0", 55e9), verdict="not judged")])
     first = page_of_run(of(bare)).parts[0].blocks[0]
     assert (first.severity, first.tone) == ("", "dim")
-    assert text_of(first.found) == "not judged: no figure has a reference"
+    assert text_of(first.found) == "not judged: there is nothing to compare the figures with"
 
 
 def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():

@@ -121,16 +121,16 @@ def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, co
 
 # name, title
 _TITLES: tuple[tuple[CollectiveName, str], ...] = (
-    ("all_reduce", "what all ranks have, reduced, to all ranks"),
-    ("all_gather", "what each rank has, to all ranks"),
-    ("reduce_scatter", "what all ranks have, reduced, a share to each"),
-    ("broadcast", "what the root has, to all ranks"),
-    ("reduce", "what all ranks have, reduced, to the root"),
-    ("alltoall", "a share of what each rank has, to each rank"),
-    ("gather", "what each rank has, to the root"),
-    ("scatter", "a share of what the root has, to each rank"),
-    ("sendrecv", "what each rank has, to the next one"),
-    ("hypercube", "what each rank has, to all ranks, between ranks that differ in a bit"),
+    ("all_reduce", "data of all ranks, reduced, to all ranks"),
+    ("all_gather", "data of each rank, to all ranks"),
+    ("reduce_scatter", "data of all ranks, reduced, one share to each"),
+    ("broadcast", "data of the root, to all ranks"),
+    ("reduce", "data of all ranks, reduced, to the root"),
+    ("alltoall", "one share of each rank's data, to each rank"),
+    ("gather", "data of each rank, to the root"),
+    ("scatter", "one share of the root's data, to each rank"),
+    ("sendrecv", "data of each rank, to the next rank"),
+    ("hypercube", "data of each rank, to all ranks, in steps between ranks that differ in one bit"),
 )
 
 

@@ -218,10 +218,10 @@ CONCURRENCY = tuple(
 
 # name, title, the cell
 _AT_ONCE: tuple[tuple[str, str, str], ...] = (
-    ("all_to_all_write", "every device -> all others by it", "d -> e by d.K"),
-    ("all_to_all_read", "every device <- all others by it", "e -> d by d.K"),
+    ("all_to_all_write", "every device -> all others, written by the source", "d -> e by d.K"),
+    ("all_to_all_read", "every device <- all others, read by the destination", "e -> d by d.K"),
     ("disjoint_pairs_write", "devices 0 <-> 1, 2 <-> 3 …", "d -> p by d.K"),
-    ("bisect_write", "every device -> the one half of all further on", "d -> o by d.K"),
+    ("bisect_write", "device i -> device i + n/2 modulo n", "d -> o by d.K"),
 )
 
 WITHIN_NODE: tuple[Row, ...] = tuple(

@@ -136,7 +136,7 @@ PAGES: tuple[Sweep, ...] = (
     *(
         Sweep(
             f"memory_pages_policy_{way}",
-            f"{way} CPU by threads' node(row) of memory placed by policy(column)",
+            f"{way} CPU threads of node(row), memory placed by policy(column)",
             partial(_by_policy, way),
             size=beyond_caches,
             reason="needs two nodes: with one, every policy places pages in the same way",

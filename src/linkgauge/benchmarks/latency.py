@@ -114,8 +114,7 @@ def _sweep(
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     _sweep(
         "latency_copy_pingpong",
-        "half the time of a copy CE there and back, with a wait of the host for each, path(row) by "
-        "size(column)",
+        "half the round trip of a copy CE, the host waits for each copy, path(row) by size(column)",
         _ping_pongs,
     ),
     _sweep(
@@ -125,7 +124,7 @@ LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     ),
     _sweep(
         "latency_flag_pingpong",
-        "latency of a flag from one memory to another, half of there and back, path(row)",
+        "half the round trip of a flag between two memories, path(row)",
         _flags,
         FLAG_BYTES,
     ),

@@ -95,7 +95,7 @@ MEMORY_STREAM = (
     *(
         Sweep(
             f"memory_stream_{kind}",
-            f"{kind} ({work.formula}) CPU threads of node(row) by their number or their "
+            f"{kind} ({work.formula}) CPU threads of node(row) by number of threads or "
             "memory(column)",
             partial(_cells, kind),
             STREAM,

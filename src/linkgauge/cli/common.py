@@ -56,7 +56,7 @@ WAIVERS_FILE = Path("/etc/linkgauge/waivers.yml")
 """Read beside the file that the user names, if it exists."""
 WAIVERS = option(
     OUTPUT,
-    "Accept what this file names, beside /etc/linkgauge/waivers.yml (docs/waivers.md).",
+    "Accept the findings that this file and /etc/linkgauge/waivers.yml name (docs/waivers.md).",
     "FILE",
     is_input=True,
     envvar="LINKGAUGE_WAIVERS",
@@ -65,7 +65,7 @@ UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, 
 MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")
 WHOLE = option(
     OUTPUT,
-    "Show every figure, instead of a line for each benchmark; measure also OpenCL devices "
+    "Show every figure, instead of a line for each benchmark; also measure OpenCL devices "
     "that are the host's processor.",
     flags="--all",
 )

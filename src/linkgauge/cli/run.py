@@ -55,8 +55,8 @@ class RunOptions(Options):
     )
     budget: Time | None = option(
         PRECISION,
-        "End after this long in all: 30s, 5m; it goes to three repetitions of each cell, the most "
-        "wanted benchmarks first, then to the least precise figures. Default: what --dry-run says.",
+        "End the run after this long: 30s, 5m. Each cell is first repeated three times, main "
+        "benchmarks first, then the least precise ones. Default: the time that --dry-run shows.",
         "TIME",
     )
     tune: bool = option(
@@ -75,12 +75,12 @@ class RunOptions(Options):
     whole: bool = common.WHOLE
     duration: Time | None = option(
         WHAT,
-        "Repeat all of it for this long, and show how it goes over the time: 8h, 90m.",
+        "Repeat the whole run for this long, and show how figures change: 8h, 90m.",
         "TIME",
         "--for",
     )
     max_temperature: float | None = option(
-        WHAT, "End what --for repeats if a device gets this hot.", "CELSIUS"
+        WHAT, "With --for: stop repeating if a device gets this hot.", "CELSIUS"
     )
     verbose: bool = common.VERBOSE
     no_report: bool = common.NO_REPORT

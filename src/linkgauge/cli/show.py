@@ -37,7 +37,7 @@ class ShowOptions(Options):
     limits: Path | None = common.LIMITS
     utilization: bool = common.UTILIZATION
     matrix: bool = common.MATRIX
-    whole: bool = common.WHOLE
+    whole: bool = option(OUTPUT, "Show every figure, not a line per benchmark.", flags="--all")
     no_verdict: bool = common.NO_VERDICT
     verbose: bool = common.VERBOSE
     form: common.RunFormat

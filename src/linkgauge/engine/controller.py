@@ -121,7 +121,7 @@ def go_on_with(
                 is_asked = state.is_settled or state.repetitions.is_over
                 cells = () if is_asked else tuple(doubts(state.run()))
                 if cells:
-                    observer.say(f"measuring {count_of(len(cells))} in doubt once more, to be sure")
+                    observer.say(f"measuring {count_of(len(cells))} once more, to be sure")
                 if cells or (state.repetitions.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)

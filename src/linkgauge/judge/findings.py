@@ -104,7 +104,7 @@ class Undetectable(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Formats `any loss of host:0-host:1 and a loss below 10% of 3 links`."""
+        """Formats `any loss on host:0-host:1 and a loss below 10% on 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, (name, loss)) for name, loss in self.parts.items())
@@ -112,7 +112,7 @@ class Undetectable(msgspec.Struct, frozen=True):
         for is_any, own in sorted(sides.items(), reverse=True):
             of = own[0][0] if len(own) == 1 else count_of(len(own), noun, several)
             what = "any loss" if is_any else f"a loss below {max(loss for _, loss in own):.0%}"
-            said.append(f"{what} of {of}")
+            said.append(f"{what} on {of}")
         return " and ".join(said)
 
 

@@ -70,12 +70,13 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
     if not one_sided:
         return
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
+    are = "are" if one_sided[1:] else "is"
     found = (
-        f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
+        f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs {are} slower one way; "
         f"{ends_of(cell)} has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
-    why = "links are as fast both ways, so something slows one direction"
+    why = "a link is equally fast both ways, so something slows one direction"
     cells = _named(result, [cell for _, cell, _, _ in one_sided])
     yield Finding("directions", "note", str(cell), found, why, cells=cells)
 

@@ -137,7 +137,7 @@ def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
         subject, they = parts[0], "it is slow"
         if len(parts) > 1:
             subject, they = f"{len(parts)} parts", f"they are slow: {listed(parts)}"
-        found = f"nothing shows whether {they}; there is nothing like it to compare with, and no "
-        found += "figure is expected"
+        found = f"no figure shows whether {they}: no similar part exists to compare with, and no "
+        found += "expected speed is known"
         why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
         yield Finding("unjudged", "unknown", subject, found, why)

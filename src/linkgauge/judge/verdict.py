@@ -66,9 +66,9 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
     if not (one.is_sure and known):
         return cell
-    because = f"the median of {one.peers - 1} equal cells, which are as fast as each other"
+    because = f"the median of {one.peers - 1} peers, which are equally fast"
     if one.at_best:
-        because = f"the median of the best repetitions of {one.peers - 1} equal cells; "
+        because = f"the median of the best repetitions of {one.peers - 1} peers; "
         because += "a part of this one counted errors"
     expected = _as_peers(cell, one.usual, one.peers, because)
     word: Verdict = "low" if one.loss >= LOSS else "perhaps low"
@@ -79,7 +79,7 @@ def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResul
     figures, count = sorted(case.figure for case in equivalent), len(equivalent)
     if count == 1:
         return
-    usual, because = median(figures), f"the median of {count} equal cells"
+    usual, because = median(figures), f"the median of {count} peers"
     for case in equivalent:
         cell, others = case.cell, median_without(figures, (bisect_left(figures, case.figure),))
         is_near = FAR * usual <= case.figure <= usual / FAR

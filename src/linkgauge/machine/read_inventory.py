@@ -100,11 +100,8 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
         ),
         "frequency governor": (details.governor, _why_no_governor(details)),
         "kernel command line": (details.command_line is not None, "/proc/cmdline is not readable"),
-        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not report it"),
-        "allowed nodes": (
-            details.allowed_nodes,
-            "/proc/self/status and the cpuset do not report it",
-        ),
+        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset lack them"),
+        "allowed nodes": (details.allowed_nodes, "/proc/self/status and the cpuset lack them"),
         "CPU steal": (details.steal is not None, "/proc/stat does not count it"),
     }
 

@@ -178,7 +178,7 @@ def _own(result: Result) -> Iterator[Matrix]:
     yield matrix_of(name, figures)
 
 
-def _own_name(result: Result, whose: str = "one") -> str:
+def _own_name(result: Result, whose: str = "transfer") -> str:
     unit = unit_of(result.unit)
     return f"each {whose}'s own {unit.quantity} ({unit.shown})"
 

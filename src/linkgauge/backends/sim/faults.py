@@ -150,7 +150,7 @@ class Hang(Strike, frozen=True):
 
 
 class Crash(Strike, frozen=True):
-    meaning = "the worker process dies of a real signal"
+    meaning = "a real signal kills the worker process"
     example = "crash sim:0 signal=KILL cells=0"
 
     signal: Signals = Signals.SIGSEGV
@@ -283,22 +283,22 @@ def _phase(phase: Phase) -> str:
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "cells": Parameter("the cells it strikes, counted from 0 over the whole plan", _cells, str),
+    "cells": Parameter("the affected cells, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
-        "the phase of the cell in which it strikes",
+        "the phase of the cell in which it occurs",
         # In the first phase, `plan`, a cell has touched nothing yet.
         _named({_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
     ),
-    "rate": Parameter("the remaining rate", _fraction, _decimal),
-    "per_cell": Parameter("change of the rate, -0.1% or 0.1%", _signed_fraction, _decimal),
-    "sigma": Parameter("standard deviation, relative", _fraction, _decimal),
+    "rate": Parameter("the rate that remains, as a share", _fraction, _decimal),
+    "per_cell": Parameter("change of the rate per cell, -0.1% or 0.1%", _signed_fraction, _decimal),
+    "sigma": Parameter("standard deviation, as a share of the median", _fraction, _decimal),
     "every": Parameter(
-        "samples between two of them", _whole(1, 10**9, "a number of samples, 1 or more"), str
+        "samples between stalls", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
-    "for": Parameter("how long", _seconds, _decimal),
+    "for": Parameter("the seconds that a stall lasts", _seconds, _decimal),
     "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
-    "offset": Parameter("the byte", lambda text: 0 if text == "0" else parse_size(text), str),
+    "offset": Parameter("its byte", lambda text: 0 if text == "0" else parse_size(text), str),
     "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
         "the signal that kills the worker",

@@ -21,13 +21,13 @@ _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
 _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
     ("device", frozenset(_LINKS),
-     "`device_local_copy` crosses no link: it would tell the device from its link"),
+     "measure `device_local_copy`, which crosses no link, to see if it is the device"),
     ("node", _ABOVE | {"PCIe link"},
-     "`host_to_host_memcpy_read_cpu` crosses no PCIe: it would tell the node from the rest"),
+     "measure `host_to_host_memcpy_read_cpu`, which crosses no PCIe, to see if it is the node"),
     ("switch", _ABOVE,
-     "copies that turn around in it would tell the switch from what is above"),
+     "copies between devices below the switch would show whether it is the switch"),
     ("switch", frozenset((*_LINKS, "switch")),
-     "errors that a switch counts or logs would tell it from what is beside it"),
+     "errors that the switch counts or logs would show whether it is the switch"),
 )  # fmt: skip
 """The measurement that distinguishes a part of one kind from parts of other kinds: the kind, the
 other kinds, and the measurement in words."""

@@ -109,20 +109,20 @@ def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]
 
 
 def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Row]) -> Finding:
-    onset = f"; it was fine before {slow[0].case.name}" if suspect.since else ""
+    onset = f"; none was slow before {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
     kinds = {row.peers for row in slow}
     equal = [row for row in rows if row.peers in kinds and row.number >= suspect.since]
     own = [row.slow for row in equal if suspect.part in row.parts]
     others = [row.slow for row in equal if suspect.part not in row.parts]
-    why = "all the slow cells share this part, and the others do not"
+    why = "all comparable cells that use it are slow, and none of the others is"
     if not all(own) or any(others):
-        why = f"of {len(own)} comparable cells that use it, {sum(own)} are slow"
-        why += f"; of {len(others)} that do not, {sum(others)}" if others else ""
+        why = f"{sum(own)} of {len(own)} comparable cells that use it are slow"
+        why += f", and {sum(others) or 'none'} of {len(others)} that do not" if others else ""
     severity = _severity(slow)
     through = [row for row in rows if suspect.part in row.parts]
     if not others and any(row.peers not in kinds and not row.slow for row in through):
-        severity, why = "warn", "its other cells are fast enough, and no equal part tells"
+        severity, why = "warn", "its other cells are fast enough, and it has no peer to compare"
     return blame.finding("slow", severity, found, why, (), [row.case for row in slow])
 
 
@@ -170,14 +170,12 @@ def _table(row: Row) -> Hashable:
 
 def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
     lowest = min(slow, key=attrgetter("shown"))
-    found = reach("that no part explains", slow, share_of([lowest]))
+    found = reach("that share no slow part", slow, share_of([lowest]))
     if len(slow) > 1:
-        found += f" or more, {lowest.case.name} the least"
-    why = "no part of theirs is slow in its other cells, too: look at links that only they cross"
+        found += f" or more; the slowest is {lowest.case.name}"
+    why = "each part that they use is fast in other cells: look at links that only they cross"
     if are_fast:
-        why = (
-            "the same copies are fast in other cells, so their size or the moment is slow, no part"
-        )
+        why = "the same copies are fast in other cells: not a part but the size or moment is slow"
     severity = "warn" if are_fast else _severity([lowest])
     cells = named(row.case for row in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)

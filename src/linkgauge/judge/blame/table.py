@@ -159,11 +159,11 @@ def share_of(rows: Iterable[Row]) -> float:
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
-    """Formats how slow cells are: `device_local_copy sim:3 reaches 62% of its peers`."""
+    """Formats how slow cells are: `device_local_copy sim:3 reaches 62% of its peers' speed`."""
     lowest = min(slow, key=lambda row: row.shown)
     by_peers = lowest.shown >= lowest.relative - 1e-9
     peers = "their peers" if slow[1:] else "its peers"
-    of = peers if by_peers else "what the hardware should reach"
+    of = f"{peers}' speed" if by_peers else "what the hardware should reach"
     who = they_reach(which, [row.case for row in slow])
     return f"{who} {share or share_of(slow):.0%} of {of}"
 

@@ -148,9 +148,9 @@ def _among_peers(said: str, affected: Cells, every: Cells) -> str:
     equivalent = [cell.case.touched for cell in every if cell.case.kind in kinds]
     shared = frozenset.intersection(*equivalent)
     if shared == frozenset.union(*equivalent):
-        return "there is nothing of this kind to compare with, so no part is to blame"
+        return "there is no similar part to compare with, so no part is to blame"
     those = listed(sorted(shared, key=str))
-    more = f"; all of their kind use {those}: there is nothing of this kind to compare with"
+    more = f"; all such cells use {those}, which has no similar part to compare with"
     return said + more if shared else said
 
 
@@ -191,7 +191,7 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
             yield blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, own)
     if len(left) > 1:
         more = "more such samples than its peers"
-        said = _among_peers(f"no part is shown to have {more}", left, cells)
+        said = _among_peers(f"no part has {more}", left, cells)
         said = f"{and_all(passing)} had more than its peers for a while" if passing else said
         subject, cases = f"{len(left)} of {count_of(len(cells))}", named(cell.case for cell in left)
         found = f"{_longest_of(left)}; {said}"
@@ -232,7 +232,7 @@ def _is_lasting(cells: Cells) -> bool:
 
 def _longest_of(affected: Cells) -> str:
     worst = max(affected, key=lambda cell: cell.longest)
-    more = f"; {len(affected) - 1} more of the cells have such samples" if len(affected) > 1 else ""
+    more = f"; {count_of(len(affected) - 1, 'other cell')} had such samples" if affected[1:] else ""
     gaps = {later - earlier for earlier, later in itertools.pairwise(worst.spikes)}
     period = f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""
     return (

@@ -54,7 +54,7 @@ def _settings(evidence: Evidence, device: Accelerator) -> Iterator[Finding]:
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Reports throttled clocks, by readings under load or, without such readings, by the device's
     latest state. Reports clocks that are locked below their maximum, too."""
-    why = "kernels, and copies by them, are slower"
+    why = "kernels are slower, and so are copies by kernels"
     for device in latest_accelerators(evidence).values():
         loaded = held_under_load(evidence).get(device.memory, [])
         reasons_of = grouped((is_limit(one), one) for one in why_throttled(device, loaded))
@@ -215,7 +215,7 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     """Reports a power limit below the board's default or, if the default is unknown, below the
     limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
-    why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
+    why = "clocks fall under load to keep within it: kernels and their copies are slower"
     limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
     for device in devices:
         limit, usual, whose = device.power_limit, device.power_default, "by default"

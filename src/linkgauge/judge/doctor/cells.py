@@ -103,12 +103,12 @@ check_wrong_bytes = _outcome(
     "# Measure these benchmarks again. If it recurs, take the part out of service.",
 )  # fmt: skip
 check_hangs = _outcome(
-    "hang", "timeout", "never came back",
+    "hang", "timeout", "never ended",
     "a transfer that never ends blocks every program that waits for it",
     kernel_log("xid", "hung", "timeout"), RESET,
 )  # fmt: skip
 check_crashes = _outcome(
-    "crash", "crash", "ended the process that measured them",
+    "crash", "crash", "ended the measuring process",
     "a driver or a library failed, or the kernel ran out of memory and sent SIGKILL",
     kernel_log("segfault", "oom", "xid"), "coredumpctl list",
 )  # fmt: skip

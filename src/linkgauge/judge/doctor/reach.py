@@ -34,7 +34,7 @@ def _found(case: Case) -> str:
     unit = unit_of(case.result.unit)
     values = [f"{mode.median / unit.scale:.4g}" for mode in (larger, smaller)]
     share = round(100 * larger.gates / (larger.gates + smaller.gates))
-    return f"either {values[0]} or {values[1]} {unit.shown}, {share} : {100 - share}"
+    return f"{values[0]} {unit.shown} in {share}% of samples, {values[1]} in {100 - share}%"
 
 
 _GAIN = 1.1

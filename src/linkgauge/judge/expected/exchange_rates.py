@@ -13,6 +13,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import LinkBundle
 from linkgauge.model.hardware.map import share
 from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.names import and_all
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.operations.collective import Collective, no_hypercube
@@ -29,7 +30,7 @@ SAME = 1.01
 LESS = 0.95
 _KINDS = {
     "pcie": "PCIe",
-    "socket": "what joins the host's nodes",
+    "socket": "the link between the host's nodes",
     "fabric": "links of a fabric",
     "bridge": "a bridge",
     "internal": "links to the host",
@@ -136,7 +137,7 @@ class ExchangeRates:
         except Unknown as reason:
             return BusbwBound(because=f"unknown: {reason}")
         except ValueError:
-            return BusbwBound(because="unknown: no rate on their way is known")
+            return BusbwBound(because="unknown: no rate on the way is known")
         narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
         because = f"{_named(way)}{_shown(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
         doubts = self._doubts(devices, way)
@@ -195,7 +196,7 @@ class ExchangeRates:
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}, {part:.0%} of that by reductions")
+            replace(use, cost=use.cost / part, why=f"{use.why}; reductions reach {part:.0%} of it")
             for use in path.uses
         ))  # fmt: skip
 
@@ -252,4 +253,4 @@ _MOST = 4
 def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST:
         names = [*names[:_MOST], f"{len(names) - _MOST} more"]
-    return " and ".join(names)
+    return and_all(names)

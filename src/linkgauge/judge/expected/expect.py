@@ -252,7 +252,7 @@ class _Sharing:
         without: NotJudged | None = "bound" if doubts else None if achievable else "path"
         if achievable is not None and self._bytes() / achievable < START:
             without = "start"
-            doubts = [*doubts, "copies this small are dominated by the time they take to start"]
+            doubts = [*doubts, "a copy this small takes mostly start-up time"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().measured

@@ -188,7 +188,7 @@ class _Packets(NamedTuple):
     def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
         of = link.name, link.rate, link.shown
         added = packet_overhead(self.kind, link.speed)
-        why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
+        why = f"{self.size} B{self.assumed} per TLP, {added} B of overhead ({self.kind})"
         yield Use(*of, part, part * (1 + added / self.size), why, direction)
         if self.request:
             asking = part * packet_overhead("request", link.speed) / self.request
@@ -276,8 +276,8 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
     """Returns the cost of NVLink packets with `data` flits of payload."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)  # flits added, and in the answer
-    why = f"packets of {data} in {data + beside} flits"
-    return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
+    why = f"{data} of {data + beside} flits of a packet carry data"
+    return _PacketCost(1 + beside / data, back / data, f"{why}, one flit answers" if back else why)
 
 
 def _shown(bundle: LinkBundle) -> str:

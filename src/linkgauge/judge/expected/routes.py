@@ -126,7 +126,8 @@ class Paths:
             yield "the link between the device's node and this one is unknown"
         if not nodes and any(is_node(crossing.end) for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
-            yield hidden if self.machine.is_virtual else "their route crosses the host bridge"
+            bridge = "the route crosses the host bridge, whose rate is unknown"
+            yield hidden if self.machine.is_virtual else bridge
 
 
 def lanes_of(crossed: Iterable[tuple[Wire, Crossing]]) -> list[tuple[Wire, str]]:

@@ -255,7 +255,7 @@ _ALL: tuple[Operation, ...] = (
     replace(_CHASE, name="bulk-chase", lacking=_NO_BULK),
     Operation("enqueue", "does not time enqueueing", is_by_bytes=False, by_host_alone=True),
     Operation("ping-pong", "bounces no cache lines", is_by_bytes=False, between_cpus=True),
-    Operation("copy-ping-pong", "times no copies there and back", is_single=True, of_sizes=True),
+    Operation("copy-ping-pong", "times no round trips of copies", is_single=True, of_sizes=True),
     Operation(
         "flag-ping-pong",
         "bounces no flags",
@@ -290,7 +290,7 @@ _ALL: tuple[Operation, ...] = (
     *(
         Operation(
             name,
-            "searches for no prime numbers",
+            "computes no prime numbers",
             is_by_bytes=False,
             in_memory=False,
             fills_time=True,
@@ -301,7 +301,7 @@ _ALL: tuple[Operation, ...] = (
     Operation("workload", "has no workload"),
     *(Operation(name, f"has no {name}", is_compared=False, outside=name) for name in OUTSIDE),
     *(
-        Operation(name, "has no arrays: host threads do that", by_device=True, array=ARRAYS[name])
+        Operation(name, "has no array kernels (host has)", by_device=True, array=ARRAYS[name])
         for name in ARRAY_NAMES
     ),
     *(

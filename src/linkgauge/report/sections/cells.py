@@ -11,7 +11,7 @@ from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.summary import known_percentile
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, count_of, format_size, unit_of
 from linkgauge.report.blocks import (
     TONES,
     Block,
@@ -162,7 +162,7 @@ def tables_of(result: Result) -> Iterator[Table]:
         title = line(Span(name, "strong"), f"  {how}" if (how := _how(work)) else "")
         yield _table(title, sides, _OF_CALLS, _figures)
         if any(cell.iterations for side in sides.values() for cell in side.values()):
-            single = f"{name}: single ones; last is the rank that the others wait for"
+            single = f"{name}: single calls; last: the rank that others wait for"
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 
@@ -175,7 +175,7 @@ def collectives(view: ResultView) -> Iterator[Block]:
     average = None
     if result.average is not None:
         figured, cells = sum(map(bool, map(bandwidths, result.cells))), len(result.cells)
-        of = f" of {figured} of {cells} cells" if figured < cells else ""
+        of = f" ({figured} of {cells} cells)" if figured < cells else ""
         figure = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
         average = line("average bus bandwidth ", Span(figure, "strong"), of)
     tables = [*tables_of(result)]
@@ -187,7 +187,7 @@ def collectives(view: ResultView) -> Iterator[Block]:
 def _call(work: Collective, cell: CellResult) -> str:
     groups = work.groups(len(cell.transfers))
     several = f"{len(groups)} groups of " if len(groups) > 1 else ""
-    return f"{cell.row}, {several}{len(groups[0])} ranks"
+    return f"{cell.row}, {several}{count_of(len(groups[0]), 'rank')}"
 
 
 def _how(work: Collective) -> str:

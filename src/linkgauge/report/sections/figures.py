@@ -28,8 +28,8 @@ MOST_PLACES, FEW_PLACES = 50_000, 8_000
 FEW_LINES = 4
 WHOLE = "--all shows the whole"
 SHADES = (
-    "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △),"
-    " red below half (▼▼); blue is not judged, and darker for more."
+    "Green: as expected; amber: below (▼), limited by slow links (↓) or far from peers (▽ △);"
+    " red: below half (▼▼); blue: not judged, darker for larger figures."
 )
 LESS = (
     f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "

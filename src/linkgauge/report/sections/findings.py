@@ -59,7 +59,7 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
-    above = (_purpose(taken), plain(f"as {first}, above"))
+    above = (_purpose(taken), plain(f"as for {first}, above"))
     return problem._replace(said=(*problem.said, above), steps=())
 
 
@@ -109,7 +109,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":
-            found = plain("as below")
+            found = plain("as in the verdict, below")
             yield Problem(severity, SEVERITIES[severity], f"{check}  {subjects}", found)
             continue
         problem = problem_of(first.equivalent)

@@ -207,7 +207,7 @@ def _heat_of(
 
 def _sum(matrix: Matrix, unit: str) -> Line:
     there = len(matrix.figures)
-    of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
+    of = f" ({there} of {matrix.cells} cells)" if there < matrix.cells else ""
     return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
 
 

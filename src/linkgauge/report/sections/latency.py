@@ -53,7 +53,7 @@ def percentiles(result: Result) -> Iterator[Table]:
         Column("least to most, log scale", rank=1),
     )  # fmt: skip
     unit = unit_of(result.unit).shown
-    caption = f"{result.benchmark}{left_out}: percentiles of single ones ({unit})"
+    caption = f"{result.benchmark}{left_out}: percentiles of single samples ({unit})"
     yield Table(plain(label(caption)), heads, rows, sortable=True)
 
 
@@ -97,7 +97,7 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
         for row in rows if "says" in row
     ]  # fmt: skip
     return ChartFigure(
-        title_of(f"{result.benchmark}{size}: how single ones are distributed"),
+        title_of(f"{result.benchmark}{size}: distribution of single samples"),
         title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),
         chart_specs.cdf(f"{unit.quantity} ({unit.shown}), at most"),
         rows,

@@ -136,7 +136,7 @@ def machine_heading(machine: Machine) -> Iterator[Line]:
     kernel = f"kernel {host.kernel or 'unknown'}"
     yield plain(", ".join((host.system or "unknown system", kernel, *surroundings(details))))
     if machine.known.assumed:
-        yield plain(f"assumed, as nothing states it: {assumed_shown(machine.known.assumed)}", "dim")
+        yield plain(f"assumed, because not stated: {assumed_shown(machine.known.assumed)}", "dim")
     known = known_values(machine) if machine.known.stated else {}
     for key, value in machine.known.stated.items():
         beside = f"; the machine reports {known[key]}" if known.get(key) else ""
@@ -170,7 +170,7 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
         cpus = f"{len(node.cpus) or 'no'} CPUs"
         cpus += ", assumed" if known.assumed_of("CPUs", name) else ""
         is_known = known.assumed_of("memory size", name) is None
-        available = f"{_size(node.memory_available)} available" if is_known else ""
+        available = f"available: {_size(node.memory_available)}" if is_known else ""
         yield name, node.kind or "memory", node.memory_total, (cpus, available)
 
 

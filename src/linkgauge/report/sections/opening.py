@@ -31,7 +31,7 @@ _FROM = {
 _WITHIN = ("host_to_host_memcpy_copy_cpu",)
 _SHOULD = {
     "ok": ", as this hardware should",
-    "degraded": ", as links below their best allow",
+    "degraded": ", limited by slow links",
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
     "perhaps low": ", perhaps less than this hardware should",
@@ -111,9 +111,9 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
     word = word_of((), cells)
     if word is None and any(cell.not_judged == "assumed" for cell in cells):
-        return "; these rest on assumed facts, so what they should be is not known"
+        return "; these rest on assumed facts, so no expected figure is known"
     if word is None:
-        return "; what that should be is not known"
+        return "; no expected figure is known"
     below = [cell for cell in cells if cell.verdict in ("low", "perhaps low")]
     by_peers = bool(below) and all(cell.expected and cell.expected.peers for cell in below)
     if by_peers or (word.kind in ("ok", "degraded") and _is_slow(cells, run, outcome)):
@@ -122,7 +122,7 @@ def _should(cells: Sequence[CellResult], run: Run, outcome: Outcome) -> str:
     if word.kind == "ok" and any(not ends.isdisjoint(one.ends) for one in outcome.findings):
         return ""  # what a line below accuses is not praised
     if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
-        return ", each as much as its peers"
+        return ", each as fast as its peers"
     if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):
         return ", the best that was measured of it here"
     if word.kind == "low" and any(cell.verdict == "ok" for cell in cells):
@@ -147,12 +147,13 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 
 _WHY_NOT: dict[NotJudged, str] = {
-    "start": "too small",
-    "shared": "links in use by others",
+    "start": "size too small",
+    "shared": "links shared with others",
     "assumed": "rests on assumed facts",
 }
-_NO_REFERENCE = "no reference"
+_NO_REFERENCE = "nothing to compare with"
 _WRONG = "with wrong bytes"
+_FAILED = {"fail": "failed", _WRONG: _WRONG}
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
@@ -160,12 +161,14 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     statuses = Counter(_WRONG if cell.kind == "wrong-bytes" else cell.status
                        for _, cell in cells_of(run.results))  # fmt: skip
     measured = statuses["pass"] + statuses["fail"] + statuses[_WRONG]
-    yield Tile(f"{measured:,}" if measured else "nothing", "measured")
+    count, cells = count_of(measured).split() if measured else ("nothing", "")
+    yield Tile(count, f"{cells} measured".lstrip())
     if outcome.verdict and measured:
         yield from _judged(run)
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
-    yield from _counted((statuses[status], status, "bad") for status in (*BROKEN, _WRONG))
+    yield from _counted((n, _FAILED.get(word, f"{word}s" if n > 1 else word), "bad")
+                        for word in (*BROKEN, _WRONG) for n in (statuses[word],))  # fmt: skip
     yield from _counted([(skipped, "skipped", "dim")])
     for severity, tone in SEVERITIES.items():
         several = "" if severities[severity] == 1 else "s"
@@ -185,12 +188,14 @@ def _judged(run: Run) -> Iterator[Tile]:
     verdicts = Counter(cell.verdict for cell in passed)
     known = judged_of(run)
     well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
+    as_peers, some = known.cpus + known.others, known.cpus if known.others else "all"
+    whose = "their" if as_peers > 1 else "its"
+    pairs = f" ({some} of them pairs of CPUs)" if known.cpus else ""
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     yield from _counted(
         [
-            (verdicts["degraded"], "degraded by links below their best", TONES["degraded"]),
-            (known.cpus, "pairs of CPUs as fast as their peers", TONES["ok"]),
-            (known.others, "others as fast as their peers", TONES["ok"]),
+            (verdicts["degraded"], "degraded by slow links", TONES["degraded"]),
+            (as_peers, f"as fast as {whose} peers{pairs}", TONES["ok"]),
         ]
     )
     yield Tile(f"{low:,}", "low", "warn" if low else "dim")
@@ -207,4 +212,4 @@ def _why_not(passed: Sequence[CellResult]) -> str:
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:
         return next(iter(counts))
-    return ", ".join(f"{count} {why}" for why, count in counts.most_common())
+    return "; ".join(f"{count}: {why}" for why, count in counts.most_common())

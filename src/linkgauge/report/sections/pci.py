@@ -52,7 +52,7 @@ class PciOutline:
             name = "no NUMA node known" if node is None else f"host:{node}"
             rows.append((Entry(name, tone="name"), "", "", ""))
             rows += self._rows(nodes[node], 1, ports)
-        by = f"{self._hypervisor} shows them so; where they really are, only its host knows."
+        by = f"{self._hypervisor} shows this layout; only its host knows the real one."
         lines = [plain(by, "dim")] if self._hypervisor else []
         heads = ("", "name", "PCIe link", "device")
         return table("PCI devices", heads, rows)._replace(lines=lines)

@@ -54,11 +54,12 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
         rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in planned.cells]
     mark = SIMULATED if any(planned.simulated for planned in plan) else ""
     caption = line(Span("What a run would measure ", "strong"), mark)
-    yield table("", ("cell", "transfers"), rows)._replace(caption=caption)
+    heads = ("cell", "transfers (xN: N times as many bytes)")
+    yield table("", heads, rows)._replace(caption=caption)
     count = sum(1 for planned in plan for cell in planned.cells if cell.reason is None)
     sizes = [f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items()]
     held = first_of(sizes, ", ")
-    yield Prose([plain(f"{count_of(count)}; at once at most {held or 'nothing'}; {time_of(dry)}")])
+    yield Prose([plain(f"{count_of(count)}; memory at most: {held or 'none'}; {time_of(dry)}")])
 
 
 def time_of(dry: DryRun) -> str:
@@ -66,7 +67,7 @@ def time_of(dry: DryRun) -> str:
     most = dry.most_seconds if dry.budget is None else dry.budget.most
     said = []
     if dry.usual is not None:
-        said.append(f"about {format_duration(dry.usual)}, as its latest runs here took")
+        said.append(f"about {format_duration(dry.usual)}, as in its latest runs here")
     elif dry.expected is not None:
         said.append(f"about {format_duration(max(1, round(dry.expected)))}")
     if most is not None and (dry.budget is not None or not said):

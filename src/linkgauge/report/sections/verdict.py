@@ -212,11 +212,11 @@ def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     few = [one for one in outcome.found if (one.check, one.severity) == ("scatter", "unknown")]
     undetectable = [
         *map(str, outcome.undetectable),
-        *(f"any loss of {one}" for one in outcome.parts("not-separate")),
-        *(f"stalls in {one.subject} (--samples 8)" for one in few),
+        *(f"any loss on {one}" for one in outcome.parts("not-separate")),
+        *(f"stalls in {one.subject}, which have few samples (--samples 8)" for one in few),
     ]
     if undetectable:
-        yield "misses", plain("; ".join(undetectable))
+        yield "invisible", plain("; ".join(undetectable))
     if (missed := missed_precision(run)) is not None:
         is_busy = any(one.check in ("busy", "processes") for one in outcome.findings)
         advice = more_precise(run, is_busy=is_busy)
@@ -232,10 +232,10 @@ def _left_out(run: Run) -> Iterator[tuple[str, Line]]:
 def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     name = "lowest"
     for share, figure, where, _ in lowest_cells(run)[: MOST_LOW if outcome.verdict else 0]:
-        yield name, plain(f"{share:.0%} {figure}  {where}")
+        yield name, plain(f"{share:.0%}{' of expected' if name else ''}, {figure}  {where}")
         name = ""
 
 
 def what_precision(missed: Missed) -> str:
-    furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
-    return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
+    furthest = f" (widest: {missed.cells[0]})" if missed.cells else ": no interval"
+    return f"{count_of(missed.number)} missed the ±{missed.asked:.2%} asked for{furthest}"

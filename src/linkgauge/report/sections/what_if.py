@@ -48,11 +48,11 @@ def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
     differ = {what for what, _ in kinds.keys() - {*same}}
     names = [f"{what} ({unit_of(unit).shown})" if what in differ else what for what, unit in same]
     heads = ("what", Column("figures", True), Column("before", True), Column("after", True), "", "")
-    caption = line(SIMULATED, Span(f" {named(after.machine)}", "strong"), ": against it unchanged")
+    caption = line(SIMULATED, Span(f" {named(after.machine)}", "strong"), ": before and after")
     found = table("", heads, rows or [("nothing that both have", "", "", "", "", "")])
     yield found._replace(caption=caption, lines=[*_others(names, known.keys(), now.keys())])
     if not given:
-        yield Prose([plain("latencies are left out: nothing tells those of this machine's links")])
+        yield Prose([plain("latencies are left out: those of this machine's links are not known")])
 
 
 def _tells_latencies(run: Run) -> bool:
@@ -67,7 +67,7 @@ def _others(same: Sequence[str], before: Set[object], after: Set[object]) -> Ite
     counts = ((len(before - after), "gone"), (len(after - before), "new"))
     if any(count for count, _ in counts):
         given = (f"{count_of(count, 'figure')} {how}" for count, how in counts if count)
-        yield plain(f"only one of both has: {', '.join(given)}", "dim")
+        yield plain(f"on one side only: {', '.join(given)}", "dim")
 
 
 def _kind(one: CellFigure) -> tuple[str, str]:

@@ -159,8 +159,8 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
         if is_assumed:
             return unjudged or "every figure rests on assumed facts"
         if printed or compared_with(run):
-            return unjudged or "the references are only upper limits, or of other machines"
-        return unjudged or "no figure has a reference"
+            return unjudged or "only upper limits, or figures of other machines, are known"
+        return unjudged or "there is nothing to compare the figures with"
     found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
         found += " before it was interrupted"
@@ -170,11 +170,11 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     both = f"pairs of CPUs{f' and {others:,} others' if others else ''}" if cpus else ""
     counts = {
         "waived": waived,
-        "as calculated": known.judged - cpus - others - waived,
+        "as fast as calculated": known.judged - cpus - others - waived,
         f"{both} compared only with each other".lstrip(): cpus or others,
         "not judged": left,
     }
     if left or cpus or others:
         parts = (f"{count:,} {what}" for what, count in counts.items() if count)
-        found += f"; of {known.measured:,} figures, {', '.join(parts)}"
+        found += f"; of {known.measured:,} cells: {', '.join(parts)}"
     return found

@@ -153,7 +153,7 @@ def round_lines(result: Result) -> Iterator[Line]:
         which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
         figure = sum(cell.headline or 0.0 for cell in cells)
         shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
-        yield plain(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
+        yield plain(f"{which}{len(cells)} copies together: {shown}{_share(figure, cells)}", "dim")
 
 
 def _share(figure: float, cells: list[CellResult]) -> str:
@@ -189,7 +189,7 @@ def page_lines(result: Result) -> Iterator[Line]:
     )
     for (row, *_), figures in nodes.items():
         others = [place for place in figures if place]
-        yield from _ratios(f"remote memory ({row})", figures, "", others, "its own node's")
+        yield from _ratios(f"remote memory ({row})", figures, "", others, "its own node")
 
 
 def _node_of(cell: CellResult) -> Memory | None:
@@ -205,7 +205,7 @@ def _ratios(
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
         ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
-        yield _line(what, f"{first_of(ratios, ', ')} times {name}")
+        yield _line(what, f"{first_of(ratios, ', ')} times that of {name}")
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
@@ -224,7 +224,7 @@ def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
 def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
     clear = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
     if clear:
-        yield f"{', '.join(clear)} of the base pages' latency"
+        yield f"latency below that of base pages by {', '.join(clear)}"
     noise = [size for size, share in shares.items() if share is None]
     if noise:
         yield f"within noise at {', '.join(noise)}"

@@ -38,7 +38,7 @@ _MORE = "show -v"
 _NUMBER = re.compile(r"[0-9]+")
 
 
-ANEW = "formed anew from the samples, by today's rule: the file has others"
+ANEW = "computed anew from the samples: the file's own follow an older rule"
 
 
 class Noted(NamedTuple):
@@ -107,7 +107,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
     if not run.simulated:
         return
     if assumed := run.machine.known.assumed:
-        yield Noted(f"assumed, as nothing states it: {assumed_shown(assumed)}").line()
+        yield Noted(f"assumed, because not stated: {assumed_shown(assumed)}").line()
     from linkgauge.backends.sim.machine import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):

@@ -19,7 +19,7 @@ from linkgauge.model.notes import (
 )
 from linkgauge.model.units import approximate_size, format_size
 
-QUIET = "quiet the machine"
+QUIET = "stop other programs"
 NAMED = 6
 
 

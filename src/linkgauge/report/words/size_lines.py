@@ -34,7 +34,7 @@ def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Li
         each = (
             _ends("latency", [one.latency for one in known], _time),
             _ends("bandwidth", [one.bandwidth for one in known], _rate),
-            _ends("half of it at", [one.half_size for one in known], _size),
+            _ends("half of that rate at", [one.half_size for one in known], _size),
             _within(max(one.error for one in known)),
         )
         yield line(Span(_paths(len(known)), "name"), ", ".join(each))
@@ -78,9 +78,7 @@ def _sentence(line: SizeLine) -> str:
     half = line.half_size or 0.0
     beyond = ", below the sizes measured" if half < line.sizes[0] else ""
     beyond = ", above the sizes measured" if half > line.sizes[-1] else beyond
-    return (
-        f"time = {latency} + {rate}; half of that rate is reached at {_size(half)}{beyond} {within}"
-    )
+    return f"time = {latency} + {rate}; half that rate at {_size(half)}{beyond} {within}"
 
 
 def _piece(piece: SizePiece) -> str:

@@ -85,7 +85,7 @@ def _worst_low(run: Run, verdict: Verdict, why: str = "") -> Line | None:
     if not low:
         return None
     share, _, where, reference = low[0]
-    said = f" {where} {share:.0%} of {reference}{more_of(low)}{why}"
+    said = f" {where} reaches {share:.0%} of {reference}{more_of(low)}{why}"
     word = f"warn {verdict}" if verdict == "perhaps low" else verdict
     return line(Span(word, "warn"), said)
 

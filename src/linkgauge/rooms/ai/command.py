@@ -62,7 +62,7 @@ class Serving(Options):
         WHAT, "Ask the server for this model. Default: its first.", "NAME", is_input=True
     )
     rate: str | None = option(
-        WHAT, "Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"
+        WHAT, "Also send this many requests a second at random moments: 1,4,16.", "N[,N…]"
     )
 
 
@@ -134,8 +134,8 @@ def _refusal(machine: str) -> InputError:
 
     instead = Command((program(), "scale", "all_reduce", "--machine", quote(machine)))
     return InputError(
-        "--machine: how fast a described machine computes a model is not simulated; how its "
-        f"devices exchange gradients is: {instead.line}"
+        "--machine: AI workloads are not simulated; the exchange of gradients between devices "
+        f"is: {instead.line}"
     )
 
 

@@ -17,7 +17,7 @@ _ADVICE: Mapping[BoundKind, str] = {
     "device link": "overlap gradients with the backward pass, or give each device a larger batch; "
     "linkgauge doctor shows whether a link is slow",
     "memory": "a larger batch shares each read of the weights; narrower numbers read fewer bytes",
-    "compute": "it runs at the machine's own rate: narrower numbers or more devices are faster",
+    "compute": "the device computes at its full rate: narrower numbers or more devices are faster",
     "launch": "a larger batch, CUDA graphs or torch.compile: the device waits for the host; see "
     "linkgauge latency latency_launch",
 }

@@ -43,7 +43,7 @@ class CheckOptions(Options):
     waivers: Path | None = common.WAIVERS
     baseline: Path | None = option(
         WHAT,
-        "Also hold this node against a run, a baseline or a label.",
+        "Also compare this node with a run, a baseline or a label.",
         "REF",
         is_input=True,
         offer=labels,

@@ -217,7 +217,7 @@ def _cause(health: Health) -> str:
     match health.reason:
         case "LinksHealthy":
             undetectable = " or ".join(health.outcome.parts("not-separate", "unjudged"))
-            more = f"; no figure would show it if {undetectable} were slow" if undetectable else ""
+            more = f"; no figure shows whether {undetectable} is slow" if undetectable else ""
             warned = _headlines(health.outcome)
             if not warned and (wrong := worst_of(run, health.outcome)) is not None:
                 warned = [text_of(wrong.what)]
@@ -226,7 +226,7 @@ def _cause(health: Health) -> str:
             return "; ".join(parts) + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
-            return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"
+            return f"only {there} of {wanted} accelerators were found: {_unavailable(run)}"
         case "NotMeasured":
             return f"not measured within {bounded.seconds:.0f} s: {first_of(bounded.missing, ', ')}"
         case "NothingMeasured":

@@ -42,7 +42,7 @@ def describe_run(asked: DescribeOptions) -> int:
     else:
         write_asked(asked.output, found.text.encode())
         print(f"described: {asked.output}")
-    said = f"the machine gives {found.given} of {count_of(found.figures, 'figure')} as measured"
+    said = f"it reproduces {found.given} of {count_of(found.figures, 'measured figure')}"
     others = f"; unknown: {', '.join(found.unknown)}" if found.unknown else ""
     print(f"{said}{others}", file=sys.stderr if asked.output is None else sys.stdout)
     return 0

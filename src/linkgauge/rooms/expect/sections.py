@@ -24,7 +24,8 @@ def blocks(expected: ExpectedMachine) -> Iterator[Block]:
     yield table("", heads, (row for shown, some in groups.items() for row in _rows(shown, some)))
     yield from _by_count(expected)
     unknown = grouped((because, name) for name, because in expected.without.items())
-    yield Prose([plain(f"{why}: {', '.join(folded(names))}") for why, names in unknown.items()])
+    reasons = ((why.removeprefix("unknown: "), folded(names)) for why, names in unknown.items())
+    yield Prose([plain(f"not expected ({why}): {', '.join(names)}") for why, names in reasons])
 
 
 def _shown(one: ExpectedFigure) -> tuple[str, str, str, str]:
@@ -66,9 +67,9 @@ def _counted(hosts: int, devices: int) -> str:
 
 def _published(one: ExpectedBusbw) -> str:
     largest = ((*[*each.reached.items()][-1], each) for each in one.published)
-    said = (f"{rate:g} GB/s of {size} by {each.algorithm} ({each.source})"
+    said = (f"{rate:g} GB/s at {size} by {each.algorithm} ({each.source})"
             for size, rate, each in largest)  # fmt: skip
-    return f"published of {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
+    return f"published: {one.collective}, {_counted(one.hosts, one.devices)}: {'; '.join(said)}"
 
 
 def _busbw(bound: BusbwBound | None) -> str:

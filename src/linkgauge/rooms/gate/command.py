@@ -44,7 +44,7 @@ GATE = Document(
 class GateOptions(Options):
     baseline: tuple[Path, ...] = option(
         WHAT,
-        "Hold against this: a baseline, a run, a folder of runs, a label. Repeatable.",
+        "Compare with this: a baseline, a run, a folder of runs, a label. Repeatable.",
         "REF",
         required=True,
         offer=labels,
@@ -61,7 +61,7 @@ class GateOptions(Options):
     )
     force: bool = option(WHAT, "Judge although machines, settings or load differ.")
     significance: str = option(
-        PRECISION, "Accept this rate of runs that fail for nothing.", "P", default="1%"
+        PRECISION, "Accept this rate of runs that fail without a loss.", "P", default="1%"
     )
     min_loss: str = option(PRECISION, "Fail no cell that loses less.", "LOSS", default="3%")
     detect: str | None = option(
@@ -72,7 +72,7 @@ class GateOptions(Options):
     )
     allow_noisy: bool = option(PRECISION, "Pass although a loss of --detect may go undetected.")
     rerun: Count | None = option(
-        PRECISION, "Measure the cells in doubt N times more before failing.", "N"
+        PRECISION, "Measure doubtful cells N times more before failing.", "N"
     )
     no_history: bool = option(RUNS, "Use only the runs that are given.")
     limits: Path | None = common.LIMITS
@@ -190,7 +190,7 @@ def _measured_again(
 
     path, first = of
     for number in range(1, times + 1):
-        say(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
+        say(f"measuring {count_of(len(cells), 'doubtful cell')} again ({number}/{times})")
         run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
         if folder is not None:
             write_run(folder, judge(run))

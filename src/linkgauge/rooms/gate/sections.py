@@ -44,6 +44,7 @@ _HALF = 0.5
 SHORT = 12
 """The characters of a side's name if there is little space."""
 _WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
+_SAID: dict[Verdict, str] = {"not enough": "with too few runs"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -110,20 +111,20 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"a loss of {all_of_them} would be found in {where} with 90 % probability"
-        yield plain(seen if half == all_of_them else f"{seen}, and one of {half} in half of them")
+        where = "each cell" if len(clear) == len(one.cells) else f"{count_of(len(clear))} (each)"
+        seen = f"with 90 % probability a loss of {all_of_them} would be found in {where}"
+        yield plain(seen if half == all_of_them else f"{seen}, a loss of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
     short = [each.more for each in found if each.more != (0, 0)]
     able = sorted((more for more in short if more is not None), key=sum)
-    said = [f"a loss of {percent(one.aim.detect)} takes more runs in {count_of(len(short))}"]
+    said = [f"to find a loss of {percent(one.aim.detect)}, {count_of(len(short))} need more runs"]
     if able:
         half, most = more_runs(able[len(able) // 2]), more_runs(able[-1])
-        said.append(f"half of them take {half}, the noisiest {most}")
+        said.append(f"half of these need at most {half}, the noisiest {most}")
     if hopeless := len(short) - len(able):
-        said.append(f"no number is enough for {count_of(hopeless)}")
+        said.append(f"{count_of(hopeless)} vary too much for any number of runs")
     if short:
         yield plain("; ".join(said), "warn")
 
@@ -134,9 +135,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = (
-            f"{count_of(single)} have a lone run on a side, which does not show how much runs vary"
-        )
+        few = f"{count_of(single)} have one run on a side, which does not show how much runs vary"
         yield plain(f"{few}: to be sure, measure both sides once more", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
@@ -197,7 +196,7 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
             return "one run on each side does not show how much runs vary"
-        return "there is no such cell" if without[0] is None else without[0].reason or ""
+        return "one side has no such cell" if without[0] is None else without[0].reason or ""
     if one.direction == "unknown":
         return lacking(one, better)
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
@@ -206,7 +205,7 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
 def gate(one: GateDocument) -> Iterator[Block]:
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *UNDECIDED, "waived", "ok")
-    found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
+    found = [_counted(each, len(cells)) for each in verdicts if (cells := one.of(each))]
     said = plain(", ".join(found) or "no cell")
     yield Problem(word, tone, "", said, tuple(_behind(one)), first=True)
     yield fact_table(one.comparison.differences, [side.name for side in one.comparison.sides])
@@ -217,12 +216,15 @@ def gate(one: GateDocument) -> Iterator[Block]:
             for each in one.of(verdict)
         ]  # fmt: skip
         heads = (Column(""), Column("size", True), Column("why"))
-        few = MOST_JUDGED if verdict in FAILURES else MOST_LACKING
+        few, tone = (MOST_JUDGED, "bad") if verdict in FAILURES else (MOST_LACKING, "warn")
         if rows:
-            yield Table(
-                plain(verdict, "bad" if verdict in FAILURES else "warn"), heads, rows, few=few
-            )
+            yield Table(plain(_SAID.get(verdict, verdict), tone), heads, rows, few=few)
     yield Prose([*_power(one.comparison, 1), *_basis(one.comparison)])
+
+
+def _counted(verdict: Verdict, cells: int) -> str:
+    several = "s" if verdict == "regression" and cells > 1 else ""
+    return f"{cells} {_SAID.get(verdict, verdict)}{several}"
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
@@ -247,12 +249,12 @@ def baseline(one: Baseline) -> Iterator[Block]:
     known = sorted((c.deviation, c.name) for c in one.cells if c.deviation is not None)
     if known:
         (middle, _), (most, name) = known[len(known) // 2], known[-1]
-        varies = f"runs vary by {percent(middle)} (the middle cell)"
-        said.append(plain(f"{varies}; most: {name}, {percent(most)}"))
+        varies = f"runs vary by {percent(middle)} in the median cell"
+        said.append(plain(f"{varies}, most in {name}: {percent(most)}"))
     else:
         said.append(plain("one run does not show how much runs vary: give several", "warn"))
     for outlier, number in one.outliers.items():
         own = [cell.name for cell in one.cells if outlier in cell.outliers]
         listed = ", ".join(own[:MOST_OUTLIERS]) + (" …" if len(own) > MOST_OUTLIERS else "")
-        said.append(plain(f"outlier: {outlier} in {count_of(number)}: {listed}", "warn"))
+        said.append(plain(f"outlier: run {outlier}, in {count_of(number)}: {listed}", "warn"))
     yield Prose(said)

@@ -102,14 +102,14 @@ def lacking(one: CellChange, better: Better) -> str:
     if one.needed is None:
         return ""
     more = one.needed.more
-    runs = f"not enough runs: {more_runs(more)}" if more else "too noisy for any number of runs"
+    runs = f"too few runs, needs {more_runs(more)}" if more else "too noisy for any number of runs"
     return f"{runs}; may miss {loss_below(one.needed.detectable, better)}"
 
 
 def more_runs(more: tuple[int, int]) -> str:
     """Formats how many more runs are needed: `3 more`, or a number for each side."""
     first, other = more
-    return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
+    return f"{first} more on the first side and {other} on the other" if first else f"{other} more"
 
 
 def p_value(p: float) -> str:
@@ -130,7 +130,7 @@ _GATE = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
     "loss", "largest_loss", "p_holm", "detectable", "why",
 )  # fmt: skip
-_LIMITS = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
+_LIMITS = "# Made from a baseline by linkgauge: medians of its runs, with room for their variation."
 _FAR = 3.0
 """The least deviations of runs from their median that a limit allows."""
 

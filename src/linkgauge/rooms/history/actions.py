@@ -114,7 +114,7 @@ def _place(text: str) -> Place:
 def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> str:
     if benchmark in known:
         of = f" at {', '.join(cells)}" if cells else ""
-        return f"the history has no whole run of {benchmark}{of} that these options take"
+        return f"the history has no complete run of {benchmark}{of} that these options take"
     return f"no run of the history measured {benchmark!r}{hint(benchmark, known, '')}"
 
 
@@ -139,7 +139,7 @@ def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> in
         else:
             which_one = f"called {name!r}{hint(name, [run.id for run in whole], '')}"
         if not named:
-            raise InputError(f"the history has no whole run {which_one}")
+            raise InputError(f"the history has no complete run {which_one}")
         if len(named) > 1:
             raise InputError(f"{len(named)} runs are called {name!r}: give the folder of one")
         accept_level(store, run := named[0], _ago(0))

@@ -16,9 +16,9 @@ ACTIONS = ("list", "trend", "accept", "import", "prune")
 class HistoryOptions(Options):
     what: tuple[str, ...] = argument(
         "ACTION...",
-        "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how figures "
-        "went, accept [RUN] makes the level of a run (the latest) the usual one, import DIR adds "
-        "runs that were kept before, prune deletes old ones.",
+        "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows changes of "
+        "figures over time, accept [RUN] makes the level of a run (the latest) the usual one, "
+        "import DIR adds runs that were kept before, prune deletes old ones.",
         offer=lambda _: ACTIONS,
     )
     history: str | None = option(
@@ -51,7 +51,7 @@ class HistoryOptions(Options):
     )
     keep: str | None = option(
         WHICH,
-        "Prune all but the runs of this time, or the latest N of a machine.",
+        "Keep the runs of this long, or the latest N of each machine; prune the others.",
         "90d|N",
         is_input=True,
     )

@@ -198,7 +198,7 @@ def _near(path: str) -> str:
 def _history_cells(run: PastRun) -> str:
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
-        passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
+        passed = f"none of {count_of(run.cells)} measured" if run.cells else "nothing measured"
     parts = (
         passed,
         f"{run.low} low" if run.low else "",

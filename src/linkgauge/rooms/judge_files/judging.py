@@ -128,7 +128,7 @@ def _described(
     found = describe(name, [Facts(gpus={n: ReportedGpu() for n in range(count)}), *facts], reported)
     example = VENDORS[vendor_of(found.facts)].example
     named = f'--machine "{example}" names them, or a text' if example else "give a text"
-    nameless = f"no text tells which accelerators these are: {named} ({FORMS})"
+    nameless = f"no given text says which accelerators these are: {named} ({FORMS})"
     return found._replace(assumed=(*found.assumed, nameless))
 
 

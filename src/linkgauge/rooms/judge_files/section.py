@@ -55,7 +55,7 @@ def _low(one: HostFigures) -> Entry:
 def _read(tool: ToolRun) -> Iterator[Line]:
     version = f" {tool.version}" if tool.version else ""
     figures = count_of(tool.figures, "figure")
-    yield line(f"Read of {and_all(tool.files)}: {figures} of {tool.name}{version}.")
+    yield line(f"Read from {and_all(tool.files)}: {figures} of {tool.name}{version}.")
     left = tool.lines - tool.understood
     if left:
         example = f", the first: {tool.missed}" if tool.missed else ""

@@ -231,13 +231,13 @@ OVER_NICS: tuple[OverNics, ...] = (
              unit=LATENCY, size=PERFTEST_FLAG_BYTES, of_pairs=False)
         for what in ("write", "read", "send")
     ),
-    _row("tcp_ring", "TCP, each rank -> the next one(row) over interface(column), all at once",
+    _row("tcp_ring", "TCP, each rank -> the next rank(row) over interface(column), all at once",
          ring(lambda _: 1), at_once=True, of_pairs=False),
-    _row("tcp_bisection", "TCP, each rank -> the one half of all further on(row) over "
+    _row("tcp_bisection", "TCP, each rank -> the rank n/2 further on(row) over "
          "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True,
          of_pairs=False),
     _row("tcp_all_to_all", "TCP, interface(row) -> interface(column) of other ranks, all at once",
          all_to_all(rails=False), at_once=True, of_pairs=False),
-    _row("tcp_rails", "TCP, interface(row) -> the same(column) of other ranks, all at once",
+    _row("tcp_rails", "TCP, interface(row) -> the same one(column) of other ranks, all at once",
          all_to_all(rails=True), at_once=True, of_pairs=False),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.documents.scaling import Count, Scaling
+from linkgauge.model.names import and_all
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
@@ -65,7 +66,7 @@ def _counts(scaling: Scaling) -> Table:
     )
     heads = (
         Column(members, True), Column("algbw", True), Column("busbw", True),
-        Column("expected", True), Column("floor us", True), Column("verdict"), Column("efficiency"),
+        Column("expected", True), Column("least µs", True), Column("verdict"), Column("efficiency"),
     )  # fmt: skip
     lines = list(_said(scaling)) if scaling.counts else []
     return Table(caption, heads, list(map(_row, scaling.counts)), lines=lines)
@@ -98,7 +99,7 @@ def _said(scaling: Scaling) -> Iterator[Line]:
         if count.gpus > 1:
             by_reason[count.expected.because].append(str(count.gpus))
     for reason, numbers in by_reason.items():
-        yield plain(f"expected of {', '.join(numbers)}: {reason}", "dim")
+        yield plain(f"expected of {and_all(numbers)} {scaling.member}s: {reason}", "dim")
     yield from line_lines([one.line for one in scaling.counts if one.line])
 
 
@@ -106,12 +107,14 @@ def _knee(scaling: Scaling) -> Line:
     several = [count.gpus for count in scaling.counts if count.plateau is not None]
     knee, members = scaling.knee, f"{scaling.member}s"
     if not several:
-        return plain(f"one {scaling.member} shares no link: only time and algbw mean anything")
+        return plain(f"one {scaling.member} uses no link: only its time and algbw mean anything")
     if knee is None:
-        least = f"no count is below {FALLEN:.0%} of the best before it"
+        least = f"busbw never falls below {FALLEN:.0%} of its best"
         return plain(f"no knee: up to {several[-1]} {members}, {least}")
     why = knee.because or "the machine's map does not explain it"
-    reached = f" at {knee.gpus} {members}: {knee.left:.0%} of the busbw of {knee.best}: {why}"
+    reached = (
+        f" at {knee.gpus} {members}: {knee.left:.0%} of the busbw of {knee.best}; cause: {why}"
+    )
     return line(Span("knee", "warn"), reached)
 
 

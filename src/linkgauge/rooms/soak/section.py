@@ -63,7 +63,7 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
         yield Tile(f"{soak.rounds:,}", what)
     yield Tile(f"{soak.repetitions:,}", "repetitions")
     if soak.checked:
-        yield Tile(f"{soak.checked:,}", f"repetitions compared ({approximate_size(soak.compared)})")
+        yield Tile(f"{soak.checked:,}", f"of them verified ({approximate_size(soak.compared)})")
     else:
         yield Tile("no", "byte compared", "warn")
     failed = len(soak.failed) + soak.more

@@ -158,7 +158,7 @@ OPTIONS = (
         "-n [ --num-tiles ] arg", "Number of tiles: 1 to 32 (default: 32)", whole, "tiles",
         1, MOST_TILES,
     ),
-    ToolOption("-r [ --remote-buffers ]", "Use remote buffers (no effect: all are)"),
+    ToolOption("-r [ --remote-buffers ]", "Use remote buffers (no effect: all buffers are)"),
     ToolOption(
         "-p [ --payload-blocks ] arg",
         "Number of 64 byte blocks per transfer: 2|4 (default: 4)", one_of("2", "4"), "blocks",

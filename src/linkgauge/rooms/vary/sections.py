@@ -163,11 +163,11 @@ def _outcome(variation: Variation, number: int) -> Line:
         cell, most = max(differ, key=lambda one: abs(log(one[1].ratio)))
         sizes = {one.size for one in variation.cells if one.benchmark == cell.benchmark}
         at = f" at {format_size(cell.size)}" if len(sizes) > 1 else ""
-        said += f", most of all {cell}{at}, by {_percent(most)}"
+        said += f", most in {cell}{at}: {_percent(most)}"
     same = (change for _, change in known if not change.is_proven)
     vague = max((abs(end - 1) for one in same for end in (one.low, one.high) if end), default=0.0)
     far = signed(1 + vague, 0).removeprefix("+")
-    more = f"; ~ may be up to {far}: raise --rounds or --max-time, or quiet the machine"
+    more = f"; ~ may hide up to {far}: raise --rounds or --max-time, or stop other programs"
     return line(against, said, Span(more if vague > VAGUE else "", "warn"))
 
 
@@ -179,14 +179,14 @@ def _promise(variation: Variation) -> str:
         return "ended after one round: no cell has figures under A and another setting"
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
-    count, asked = len(known), f"at {100 * alpha:.4g}%"
-    said = f"{asked} each, expect {count * alpha:.2g} false alarms among {count}"
+    count, asked = len(known), f"at {100 * alpha:.4g}% significance"
+    said = f"{asked} a cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
-        said += f"; {asked} for all {count} at once, {held} differ"
+        said += f"; {asked} over all {count}, {held} differ{'s' * (held == 1)}"
         if done < (least := least_rounds(alpha / count)):
-            said += f" (that takes {least} rounds)"
+            said += f" (finding any takes {least} rounds)"
     return said if known else ""
 
 

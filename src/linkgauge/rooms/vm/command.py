@@ -111,7 +111,7 @@ def _report(
     is_defined = domain is not None and domain.name in names
     decision = decide(found, virtual, domain, uuid, alive, is_defined=is_defined)
     if role is not None:
-        decision = Decision(role, ("as --as says",))
+        decision = Decision(role, ("--as was given",))
     if decision.role is None:
         unclear = "cannot tell whether this machine is the guest or the host"
         raise InputError(f"{unclear}: give --as guest or --as host")

@@ -92,7 +92,7 @@ def _heading(report: DomainReport) -> Line:
     if role == "neither":
         return line("domain ", name, ", by itself: this machine is neither its guest nor its host",
                     because)  # fmt: skip
-    return line("domain ", name, f", compared with its {role}", because)
+    return line("domain ", name, f", compared with this machine, its {role}", because)
 
 
 def shown_name(name: str) -> str:

@@ -42,7 +42,7 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 def _at_work(one: Accelerator) -> str | None:
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
-        share = f"at work for {one.utilization:.0%} of the time{others}"
+        share = f"busy {one.utilization:.0%} of the time{others}"
         return share if one.utilization > AT_WORK else None
     return f"in use{others}" if others else None
 

@@ -47,18 +47,18 @@ _COPIES: dict[str, tuple[str, ...]] = {
     ),
     "all_to_host_bidirectional_memcpy": (
         "CPU <-> GPU", "Copy from one device to the host while all devices copy both ways.",
-        "Only the one device's way to the host is reported.",
+        "Only that one device's copies to the host are reported.",
     ),
     "host_to_all_memcpy": (
         "CPU -> GPU", "Copy from the host to one device while the host copies to all others.",
     ),
     "host_to_all_bidirectional_memcpy": (
         "CPU <-> GPU", "Copy from the host to one device while all devices copy both ways.",
-        "Only the way to the one device is reported.",
+        "Only the copies to that one device are reported.",
     ),
-    "all_to_one_write": ("GPU <- GPU", "Copies from all others to one device, by them.", _TOTAL),
+    "all_to_one_write": ("GPU <- GPU", "All other devices write to one device.", _TOTAL),
     "all_to_one_read": ("GPU -> GPU", "Copies from one device to all others.", _TOTAL),
-    "one_to_all_write": ("GPU -> GPU", "Copies from one device to all others, by it.", _TOTAL),
+    "one_to_all_write": ("GPU -> GPU", "One device writes to all others.", _TOTAL),
     "one_to_all_read": ("GPU <- GPU", "Copies from all others to one device.", _TOTAL),
 }  # fmt: skip
 _BY = {
@@ -105,11 +105,11 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "multinode_device_to_device_all_to_one_write_sm": (
         "memcpy SM All Gpus -> GPU(column) total bandwidth (GB/s)",
-        "Copies from all others to one device, by them; the sum of their rates.",
+        "All other devices write to one device; the sum of their rates.",
     ),
     "multinode_device_to_device_all_from_one_read_sm": (
         "memcpy SM All Gpus <- GPU(column) total bandwidth (GB/s)",
-        "Copies from one device to all others, by them; the sum of their rates.",
+        "All other devices read from one device; the sum of their rates.",
     ),
     "multinode_device_to_device_broadcast_one_to_all_sm": (
         "multicast SM GPU(column) -> All Gpus total bandwidth (GB/s)",
@@ -121,7 +121,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "multinode_bisect_write_ce": (
         "Bisect benchmarking, simultaneous write CE BW",
-        "Each device writes to the one half of all further on, all at the same time.",
+        "Device i of n writes to device i + n/2 modulo n, all at the same time.",
     ),
 }  # fmt: skip
 """The line above the matrix, and the list text, by test."""

@@ -20,7 +20,7 @@ def check_unbound(case: DomainEvidence) -> Iterator[Finding]:
         if policy is not None and policy.nodes is not None:
             yield from by_policy(case, cell, policy)
         elif case.domain.devices or case.pins:
-            found = "it is bound to no node: on a host with several, it may come from any"
+            found = "bound to no node: on a host with several, it may come from any"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             remedy = (_HOST, "linkgauge vm DEFINITION --as host")
             yield Finding("memory-unbound", "note", case.name_of(cell), found, why, remedy)
@@ -35,7 +35,7 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     free = tuple(vcpu for vcpu in range(domain.vcpus) if domain.pin_of(vcpu) is None)
     if not free or domain.form == "QEMU":
         return
-    found = f"{several(len(free), 'vCPU')} not pinned: they may run on any CPU of the host"
+    found = f"{several(len(free), 'vCPU')} not pinned, so may run on any CPU of the host"
     why = "the host's scheduler moves them away from their caches, memory and devices"
     remedy = [_HOST, "linkgauge vm DEFINITION --as host"]
     if domain.form == "Proxmox VE":

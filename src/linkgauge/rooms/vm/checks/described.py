@@ -61,7 +61,7 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
     """Checks that a pseries domain starts with whole cores, because only cores can be added."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
-        found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
+        found = f"{len(domain.enabled)} run at the start: no multiple of {threads} threads a core"
         yield _refusal("vcpus", "vCPUs", found, f"# Set <vcpu current> to a multiple of {threads}.")
 
 

@@ -49,7 +49,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
     why = "threads and pins are planned for CPUs that the guest does not have"
     offline = "cat /sys/devices/system/cpu/offline  # to bring one back, write 1 to its cpuN/online"
     if online > asked:
-        why = "more CPUs than planned share what the domain has"
+        why = "more vCPUs than planned share the CPUs of the domain"
         offline = f"virsh setvcpus {case.name} COUNT --live  # or --config, for the next start"
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 

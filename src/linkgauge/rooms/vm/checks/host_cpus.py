@@ -70,7 +70,7 @@ def check_model(case: DomainEvidence) -> Iterator[Finding]:
         is_off = domain.features.get(name, by_model) in ("disable", "forbid")
         hidden += [f"no {what}"] if is_off and (wide or name != "avx512f") else []
     if hidden:
-        found = f"its model is {domain.cpu or 'qemu64, as it names none'}: {', '.join(hidden)}"
+        found = f"the model {domain.cpu or 'qemu64, the default,'} has {', '.join(hidden)}"
         why = "copies and kernels use narrower instructions or smaller pages than the host has"
         remedy = "# Set <cpu mode='host-passthrough'>; host-model, if the domain migrates."
         yield Finding("cpu-model", "note", "cpu", found, why, (remedy,))
@@ -116,10 +116,10 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
         return
     nodes = len([node for node, cpus in case.node_cpus.items() if cpus])
     where = f"any of {len(case.cpus)} CPUs" + (f" of {nodes} nodes" if nodes > 1 else "")
-    found = f"{several(len(free), 'vCPU')} not pinned: they may run on {where}"
+    found = f"{several(len(free), 'vCPU')} not pinned, so may run on {where}"
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
-    why = "the host's scheduler moves them away from their caches, memory and devices"
+    why = "the host's scheduler moves vCPUs away from their caches, memory and devices"
     if domain.form == "QEMU":
         found = "a command line does not say where vCPUs run: what starts QEMU pins them"
         look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
@@ -180,7 +180,7 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
         cores = count_of(len(wrong), "core")
         found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
         if split:
-            found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
+            found = f"threads of {cores} of the guest run on several host cores: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
 
 

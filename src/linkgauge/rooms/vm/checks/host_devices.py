@@ -34,7 +34,7 @@ def check_present(case: DomainEvidence) -> Iterator[Finding]:
         return
     for device in case.domain.devices:
         if device.source not in case.functions:
-            found = "the domain passes it through, but the host has no device at this address"
+            found = "the domain passes this address through, but the host has no device there"
             why = "the domain does not start; addresses change with cards and firmware"
             remedy = "lspci -Dnn  # then correct the <source> of the <hostdev>"
             yield Finding("device", "fail", Part.function(device.source), found, why, (remedy,))
