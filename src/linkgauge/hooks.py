@@ -1,7 +1,7 @@
 """Calls the code of plug-ins, so that a plug-in that fails harms nothing else.
 
 Any exception in a call through `Hook`, even SystemExit, is a failure of the plug-in. What the
-plug-in prints goes to stderr. If its code takes long, its name is shown, and Ctrl-C ends it."""
+plug-in prints goes to stderr. If a call takes long, the plug-in's name is shown; Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """Code that a room adds. A plug-in's code is guarded; linkgauge's own is called directly."""
+    """Code that a room (a feature) adds. Calls of a plug-in's code are guarded against errors."""
 
     what: str
     origin: str
@@ -79,8 +79,8 @@ class Hook(NamedTuple):
         kinds: Any,
         check: Callable[[_T], object] = lambda item: None,
     ) -> tuple[_T, ...]:
-        """Returns all items that a plug-in's `call` returns, or none if it fails: also if items are
-        not of the types `kinds`, exceed `MOST_ITEMS`, or make `check` raise an exception."""
+        """Returns all items that `call` returns. Returns none if a plug-in fails: if `call` or
+        `check` raises an exception, an item has a type not in `kinds`, or there are too many."""
         if self.is_ours:
             return tuple(call())
 
@@ -100,8 +100,8 @@ class Hook(NamedTuple):
 
     @contextmanager
     def asked(self, *, prints: bool = False) -> Iterator[None]:
-        """Runs code that the user asked for. Raises PluginFailed if a plug-in's code fails, unless
-        by a LinkgaugeError. With `prints`, the code may take long and print to stdout."""
+        """Runs code that the user asked for. If a plug-in raises anything but a LinkgaugeError,
+        raises PluginFailed. If `prints` is true, the code may take long and print to stdout."""
         if self.is_ours:
             yield
             return
@@ -111,8 +111,8 @@ class Hook(NamedTuple):
     def exit_code(
         self, call: Callable[[], object], passes: tuple[type[Exception], ...] = ()
     ) -> int:
-        """Returns the exit code of a command or a tool, even from SystemExit. Raises PluginFailed
-        for other exceptions, but lets LinkgaugeErrors and exceptions in `passes` through."""
+        """Returns the exit code that `call` returns or gives to SystemExit. LinkgaugeErrors and
+        exceptions in `passes` go through; a plug-in's other exceptions become PluginFailed."""
         if self.is_ours:
             return cast("int", call())
         with _Guard(self, (LinkgaugeError, *passes), prints=True):
@@ -128,7 +128,7 @@ class Hook(NamedTuple):
 
 
 CORE = Hook("code", OURS)
-"""Stands for what linkgauge itself does."""
+"""The hook for linkgauge's own code."""
 
 
 def expect(value: Any, kinds: Any) -> Any:
@@ -157,12 +157,12 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Reports a failed part of a plug-in. Of several, it names the first and counts the others."""
+    """Notes that a part of a plug-in failed. Reports name the first part and count the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
 def refuse(hook: Hook, why: str) -> None:
-    """Reports, only once, that a part of a plug-in is refused although it did not fail."""
+    """Records that a part of a plug-in is not used, for a reason other than a failure."""
     line = f"{hook} is left out: {why}"
     _LEFT_OUT.setdefault(line, {})[line] = None
 
@@ -177,7 +177,7 @@ def also_left_out(found: Mapping[str, Iterable[str]]) -> None:
 
 
 def unsaid() -> list[str]:
-    """Returns the lines about failed plug-ins and refused parts that were not returned before."""
+    """Returns the lines about parts that failed or are not used, except those returned before."""
     said: list[str] = []
     for lines in _LEFT_OUT.values():
         if new := [line for line in lines if line not in _SAID]:
@@ -229,11 +229,11 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Remembers a signal's exception: a plug-in may raise KeyboardInterrupt itself, or catch
-        it. If code that nobody asked for goes on after a signal, the next one ends the process."""
+        """Keeps a signal's exception, because a plug-in may catch it."""
         now = time.monotonic()
         if self._first is None:
             self._first = now
+        # The plug-in's code went on after the first signal.
         elif now >= self._first + AGAIN_SECONDS and not self._prints:
             os._exit(128 + number)
         try:
@@ -244,7 +244,7 @@ class _Guard(Signals):
 
 
 class _Chatter:
-    """stderr for a plug-in, which cannot close it. Control characters are removed."""
+    """A plug-in's stderr. It cannot be closed, and control characters are removed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -263,7 +263,7 @@ class _Chatter:
 
 @contextmanager
 def watched(hook: Hook) -> Iterator[None]:
-    """Shows the hook's name if it still runs after some seconds. For code in another process."""
+    """Shows a plug-in's name if its code, which another process runs, exceeds SLOW_SECONDS."""
     watch = _Guard(hook)
     if not hook.is_ours:
         _SLOW.begin(watch, hook)
@@ -313,7 +313,7 @@ class _Aside:
 
 
 class _Slow:
-    """Shows the names of hooks that take long. One thread, started with the first, watches all."""
+    """Shows the names of hooks that take long. One thread watches all hooks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -36,19 +36,19 @@ _WORDS: Mapping[Named, str] = {
 class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
-    commands: Functions of one struct of options (`linkgauge.cli.options`) that return the exit
+    commands: Functions that take a struct of options (`linkgauge.cli.options`) and return an exit
         code, by the NAME in `linkgauge NAME`.
     benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
     backends: Functions like `create(engines, host)` of the core's backends, by name.
     ranks: Functions like `create` in the core's `rank` modules (`linkgauge.backends.open_rank`).
-    operations: The code for what a backend leaves to a room, by `BACKEND.OPERATION`.
-    checks: Functions of the doctor that make findings from `Evidence`.
+    operations: Functions for operations that the core's backend lacks, by `BACKEND.OPERATION`.
+    checks: Functions of the doctor that return findings from `Evidence`.
     sections, formats: `Section` records of a report, and `Format` records of documents.
-    tools: Functions that act as another tool, by name. They take its arguments and where to measure
-        (`linkgauge.cli.tool`), and return an exit code.
-    kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
-    machines: Functions that return the name and YAML of the simulated machine that the value of
-        `--machine` stands for, or None for a value that they do not know, by their source."""
+    tools: Functions that act as another tool, by name. They take the tool's arguments and the place
+        to measure (`linkgauge.cli.tool`), and return an exit code.
+    kept: By file name, the `Document` of each kind of file that is stored besides runs.
+    machines: By source, functions that turn a value of `--machine` into the name and YAML of a
+        simulated machine, or into None if the source does not know the value."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -71,7 +71,6 @@ class Plugin(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """The package and its version: `fast-links 1.0`."""
         return f"{self.package} {self.version}".rstrip()
 
 
@@ -123,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` makes a plug-in's addition usable:
-    the hook guards its calls. It raises Unfit if the addition has a wrong type. A plug-in's section
-    or format is left out if its name is taken."""
+    """Loads and returns all additions of a listed kind. `fitted` returns a plug-in's addition with
+    its calls guarded by the hook, or raises Unfit if its type is wrong. Leaves out a plug-in's
+    addition if its name is taken."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -181,7 +180,7 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns plug-ins by package name, without those that fail or whose room's name is taken."""
+    """Returns plug-ins sorted by package. Leaves out those that fail or have a taken name."""
     ours = {room.name for room in our_rooms()}
     return tuple(plugin for _, plugin, _ in accepted("room", _loaded_plugins(), ours))
 
@@ -219,7 +218,8 @@ def _check_name(kind: str, name: object) -> None:
 
 def _offered() -> Iterator[tuple[str, str, str, Path]]:
     """Yields the package, version and `MODULE:NAME` of each room that installed packages offer, and
-    the folder with the package's metadata. Importing `importlib.metadata` would take 20 ms."""
+    the folder with the package's metadata."""
+    # Not by importlib.metadata, because its import takes 20 ms.
     for folder in map(Path, dict.fromkeys(sys.path)):
         for file, text in entry_points(folder):
             about = _headers(file.parent)
@@ -251,8 +251,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the additions of a kind: name, value and origin. Leaves out a plug-in's addition if
-    the core (`taken`) or an earlier origin has one of this name."""
+    """Yields the name, value and origin of each addition. Leaves out a plug-in's addition if its
+    name is in `taken` (the core's names) or an earlier addition has the same name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

@@ -1,6 +1,7 @@
 """Members watch rank 0 as it watches them: it gives signs of life, but while a clock runs only to
 who asks."""
 
+import itertools
 import socket
 import time
 
@@ -8,6 +9,7 @@ import pytest
 
 from linkgauge.engine.ranks import member_links as module
 from linkgauge.engine.ranks.commands import Pong, ReadClock
+from linkgauge.engine.workers import messages
 from linkgauge.machine.processes.channel import Channel
 from ranks_kit import SOON, Fake, done, linked
 
@@ -52,3 +54,15 @@ def test_signs_wait_for_no_rank_that_reads_nothing(beats):
         links._give_signs()
         assert links.one(1, ReadClock(), int) == 1
         full.close(0.0)
+
+
+def test_a_worker_that_takes_samples_gives_signs_in_time(monkeypatch):
+    """Each is far within the time after which a rank without a sign counts as lost."""
+    now, sent = [100.0], []
+    monkeypatch.setattr(messages.time, "monotonic", lambda: now[0])
+    signs = messages.Signs(lambda beat: sent.append(now[0]))
+    for phase in ("allocate", "warm up", *["measure"] * 1000):
+        signs.enter(phase)
+        now[0] += 0.01
+    gaps = [after - before for before, after in itertools.pairwise(sent)]
+    assert 0.05 < max(gaps[2:]) < messages.SIGN_SECONDS / 4

@@ -1,4 +1,4 @@
-"""Makes a command's options from a Python call. Names, defaults and checks are the command's."""
+"""Makes a command's options from the arguments of a Python call."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Yields a command's options for a call. Inside, an InputError names options as Python does.
-    Raises InputError for values that the command refuses, TypeError for an unknown option,
-    Interrupted after Ctrl-C."""
+    """Yields the options of the command `name`, made from a call's arguments. In the `with` block,
+    an InputError names Python keywords instead of options. Raises InputError for values that the
+    command refuses, TypeError for an unknown keyword, Interrupted after Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}
     flags = {flag: named[of] for of in known for flag in known[of][1].flags_of(of)}
@@ -84,7 +84,7 @@ def _in_python(flags: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises Interrupted instead of KeyboardInterrupt."""
+    """Raises Interrupted for a KeyboardInterrupt in this block."""
     try:
         yield
     except Interrupted:
@@ -139,7 +139,7 @@ def _words(known: _Members, values: Mapping[str, object]) -> Iterator[str]:
 
 
 def path_of(value: str | os.PathLike[str]) -> Path:
-    """Raises InputError if no file can have this name."""
+    """Converts a value to a Path. Raises InputError if no file can have this name."""
     return Path(text_of(value))
 
 

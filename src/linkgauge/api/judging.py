@@ -38,8 +38,8 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns what is known of this machine, a simulated or captured one, or a run's, as `linkgauge
-    devices` does. Links are in bytes/s. Raises InputError if it cannot be read."""
+    """Returns the hardware of a run's machine (default: of this, a simulated or a captured
+    machine), as `linkgauge devices` does. Links are in bytes/s. Raises InputError if unreadable."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -55,9 +55,8 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns the figures that a machine (default: this one) should have, in SI units and with the
-    arithmetic, as `linkgauge expect` does. Measures nothing. Raises InputError for an unknown
-    machine."""
+    """Returns the figures that a machine (default: this one) should reach, in SI units, with the
+    arithmetic, as `linkgauge expect` does. Raises InputError for an unknown machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
     with asked("expect", ExpectOptions, () if what is None else (what,), options) as given:
@@ -66,8 +65,8 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns what is wrong with a run, or with this machine or a simulated or captured one, as
-    `linkgauge doctor` does. Raises InputError if a machine or run cannot be read."""
+    """Returns the problems in a run (default: in the setup of this, a simulated or a captured
+    machine), as `linkgauge doctor` does. Raises InputError if the run or machine is unreadable."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -81,10 +80,10 @@ def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findin
 def judge_files(
     paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
 ) -> MeasuredRun:
-    """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are this output,
-    and texts about the machine; or `machine` names it (`8 x H100 SXM`). Of several hosts, returns
-    the worst host's run. Runs are kept below `out`, or nowhere if that is None (the default).
-    Raises InputError if there are no figures, or no machine to judge them by."""
+    """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are the files of
+    this output, and files that describe the machine unless `machine` names it (`8 x H100 SXM`). For
+    several hosts, returns the worst host's run. Runs are kept below `out`, or nowhere if `out` is
+    None (the default). Raises InputError without figures or a machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
     from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
 
@@ -98,11 +97,11 @@ def judge_files(
 def compare(
     *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
 ) -> RunComparison:
-    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline. A
-    side of several runs (a folder, a sequence) shows how much runs vary. `significance` is the rate
-    of false differences. `detect` is a loss: the result says how many runs it takes to detect it.
-    Both are fractions or text (`1%`). Figures are in each cell's SI unit, differences are ratios.
-    Raises InputError for fewer than two sides, or a side without runs."""
+    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline.
+    Several runs of a side (a folder, a sequence) show how much runs vary. `significance` is the
+    accepted rate of false differences. `detect` is a loss: the result says how many runs are needed
+    to detect it. Both options are fractions or text (`1%`). Figures are in each cell's SI unit,
+    differences are ratios. Raises InputError for fewer than two sides, or a side without runs."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:
@@ -122,10 +121,10 @@ def gate(
     **options: Unpack[GateKeywords],
 ) -> GateDocument:
     """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
-    `code` of the result is 0 for a pass, 1 if a cell has lost, is missing or ends worse, 3 if that
-    is inconclusive, 4 if nothing could be compared. `rerun` is how many more times to measure cells
-    that may have lost; it raises as `run` does. Fractions are numbers or text. Raises InputError if
-    a side has no runs, or machines or settings differ (unless `force` is set)."""
+    The result's `code` is 0 for a pass, 1 if a cell is slower, missing or has a worse status, 3 if
+    the comparison is inconclusive, 4 if no cell could be compared. `rerun` is how many more times
+    to measure cells that may be slower; it raises what `run` raises. Fractions are numbers or text.
+    Raises InputError if a side has no runs, or machines or settings differ (unless `force`)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))
@@ -156,7 +155,7 @@ def _several(side: Sequence[Side]) -> Sequence[Side]:
 
 
 def _names(sides: Sequence[Side | Sequence[Side]]) -> list[str]:
-    """Returns a label or a path for each side. Equal names get the side's number."""
+    """Returns a label or a path for each side. Sides with equal names get a number."""
     found = [_name(side) for side in sides]
     return [
         name if found.count(name) == 1 else f"{name} ({number})"

@@ -1,4 +1,4 @@
-"""The options of the Python API: those of the commands. None, except for `out`, is the default."""
+"""The commands' options as keyword arguments. None, except for `out`, means the default."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ def run(*benchmarks: str, say: Say = LOG, **options: Unpack[RunKeywords]) -> Mea
     """Measures benchmarks (default: all of the profile) and keeps the run, as `linkgauge run` does.
     `options` are the command's: times in seconds or text (`2m`), sizes in bytes or text (`64M`),
     fractions as numbers or text (`1%`). The run is kept below `out` (default: `results`), or
-    nowhere if `out` is None. `say` gets messages for people. Benchmarks that this machine cannot
-    run become results with status and reason. Raises InputError for options that the command
-    refuses, DeviceBusy while another run measures a device, ResultsError if the run cannot be kept,
-    and after Ctrl-C Interrupted with what was measured."""
+    nowhere if `out` is None. `say` receives messages for people. Benchmarks that this machine
+    cannot run become results with a status and a reason. Raises InputError for options that the
+    command refuses, DeviceBusy while another run measures a device, ResultsError if the run cannot
+    be kept, and Interrupted, which holds the cells measured so far, after Ctrl-C."""
     from linkgauge.cli.run import RunOptions, displayed, requested
 
     with asked("run", RunOptions, benchmarks, options) as given:
@@ -53,8 +53,8 @@ def measure(
 ) -> MeasuredRun:
     """Measures transfers at the same time, as `linkgauge copy` does: `host:0 -> cuda:0 by ce &
     cuda:0 -> host:0 by ce`. `size` is in bytes, or text such as `256M` or a sweep. The run is kept
-    below `out`, or nowhere if that is None (the default). Transfers that cannot be carried out here
-    become a cell with status and reason. Other options and errors are as for `run`."""
+    below `out`; if `out` is None (the default), it is not kept. Transfers that cannot be carried
+    out here become a cell with status and reason. Other options and errors are as for `run`."""
     from linkgauge.cli.copy import CopyOptions, displayed, requested
 
     with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
@@ -65,9 +65,9 @@ def measure(
 def scale(
     collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
 ) -> Scaling:
-    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns figures by
-    size (seconds, bytes/s), and where and why more devices stop helping. `gpus` and `nodes` are
-    text (`1,2,4`). The run is kept with a `scale.json`. Options and errors are as for `run`."""
+    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns each
+    size's seconds and bytes/s, and where and why more devices stop helping. `gpus` and `nodes` are
+    text (`1,2,4`). The run's folder gets a `scale.json`. Options and errors are as for `run`."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of
@@ -82,9 +82,9 @@ def scale(
 @takes(VaryKeywords)
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
-    and compares each cell in its SI unit. The first value of a setting (`memory`, `streams` …) is
-    the baseline. `experiment` names one of the command's. Other options are as for `run`. All runs
-    are kept. Raises as `run` does, and LinkgaugeError if `prepare` fails."""
+    and compares cells in SI units. A setting's first value (`memory`, `streams` …) is the baseline.
+    `experiment` names prepared benchmarks and settings. All runs are kept. Raises LinkgaugeError if
+    the command `prepare` fails. Other options and errors are as for `run`."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:
@@ -93,9 +93,9 @@ def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> V
 
 @takes(CheckKeywords)
 def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
-    """Checks whether this node is fit for work, as `linkgauge check` does, within `under` (seconds
-    or text; 60 s by default). `is_healthy` of the result is the answer, `reason` a node condition's
-    word, `run` the judged run. Raises InputError for options that the command refuses."""
+    """Checks within `under` (seconds or text; 60 s by default) whether this node is fit for work,
+    as `linkgauge check` does. Returns the answer (`is_healthy`), its reason in one word (`reason`),
+    and the judged run (`run`). Raises InputError for options that the command refuses."""
     from linkgauge.rooms.check.command import CheckOptions, checked
 
     began = time.monotonic()

@@ -25,7 +25,7 @@ def is_watched() -> bool:
 
 
 class ProgressLine(Rounds):
-    """Passes messages on. While IPython runs this code, it also shows progress on stdout."""
+    """Passes messages to `say`. While IPython runs this code, it also shows progress on stdout."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -51,7 +51,7 @@ class ProgressLine(Rounds):
         self.now(f"{self._setting}{at}: {spoken(table, cell)}")
 
     def now(self, doing: str) -> None:
-        """Shows what is done now, at most once in EVERY seconds."""
+        """Shows the text `doing`, at most once in EVERY seconds."""
         if self._shows and time.monotonic() - self._at >= EVERY:
             self._at = time.monotonic()
             self._show(doing)

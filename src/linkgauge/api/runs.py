@@ -35,7 +35,7 @@ MOST_VERDICT = 100
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """`run` is the content of run.json, `outcome` the verdict, `folder` where the run is kept."""
+    """A run: `run` is the content of run.json, `outcome` the verdict, `folder` the run's folder."""
 
     run: Run
     outcome: Outcome
@@ -64,7 +64,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """Returns a row for each cell, or each sample if `samples`. Raises MissingPackage."""
+        """Returns a row for each cell or, if `samples`, for each sample. Raises MissingPackage."""
         return (self.samples if samples else self.figures).to_pandas()
 
     def save(self, folder: StrPath) -> Path:
@@ -91,7 +91,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """Returns a run for users of the API. If it cannot be judged, its figures have no verdicts."""
+    """Converts a run for users of the API. If it cannot be judged, its figures have no verdicts."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 
@@ -106,8 +106,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """Reads all runs below a folder, sorted by path, or the run in a run's own folder. Warns of
-    runs that cannot be read. Raises InputError if there are none."""
+    """Reads all runs below a folder, sorted by path, or the one run in the folder itself. Warns of
+    runs that cannot be read. Raises InputError if there are no runs."""
     path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []

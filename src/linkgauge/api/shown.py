@@ -1,4 +1,4 @@
-"""Shows returned values in a notebook, by the same blocks that commands show."""
+"""Shows returned values in a notebook, as the commands show them on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKS = {
 
 
 class Findings(tuple[Finding, ...]):
-    """Findings: each says what is wrong, with severity, reason and remedy."""
+    """Findings that a notebook shows as a page, each with severity, reason and remedy."""
 
     __slots__ = ()
 

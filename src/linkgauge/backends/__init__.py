@@ -1,4 +1,4 @@
-"""Opens backends by name. A backend's module is imported only when the backend is opened."""
+"""How backends are opened by name. A backend's module is only imported when it is opened."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the hook (error guard) of the plug-in that offers one of these backends, if any."""
+    """Returns the error guard (hook) of the first plug-in that offers one of these backends, or
+    linkgauge's own hook if no plug-in offers one."""
     return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
 
 
@@ -68,8 +69,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens a backend by its module's `create`; `host` is this machine by default. Raises
-    Unsupported if the backend cannot run here, InputError for an unknown name."""
+    """Opens the backend `name`. Without `host`, this machine's host is read. Raises Unsupported if
+    the backend cannot run here, and InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -88,7 +89,7 @@ def open_backend(
 
 
 def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
-    """Returns a backend's devices. Raises PluginFailed if those of a plug-in are unusable."""
+    """Returns a backend's devices. Raises PluginFailed if a plug-in returns unusable devices."""
     hook = hook_of_backend(name)
     with hook.asked():
         found = source.devices()
@@ -100,7 +101,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns None if the backend must be opened to list its devices. Raises as `open_backend`."""
+    """Returns a quick view of a backend's devices, or None if the backend must be opened."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)
@@ -111,8 +112,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens one rank's backend. `hosts` are the ranks' host names. `with_gpu` also opens a GPU, to
-    be measured with network interfaces. Raises InputError for a backend without ranks."""
+    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true, also
+    opens a GPU to measure interfaces with. Raises InputError for a backend without ranks."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

@@ -1,4 +1,4 @@
-"""Reads facts about AMD's GPUs from sysfs, and from amdsmi (ROCm) if this library is installed."""
+"""How facts about AMD's GPUs are read from sysfs, and from amdsmi (ROCm) if it is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Reads facts about those of `devices` that are AMD's and have a PCI address."""
+    """Reads facts about the AMD GPUs among `devices`. A GPU without a PCI address is left out."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -48,7 +48,7 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """Facts from ROCm's Python package amdsmi. Without this package, there are none."""
+    """Facts from ROCm's Python package amdsmi. Without the package, there are no facts."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """Returns {} after any failure, because errors differ between versions of amdsmi."""
+        # Errors differ between versions of amdsmi, so any failure means no answer.
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None

@@ -1,4 +1,4 @@
-"""Stores compiled kernels and tuned settings on disk. Stored files can be made again."""
+"""How compiled kernels and tuned settings are cached on disk. All of them can be made again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file so that others see its old or its new content, never a part. Raises OSError."""
+    """Writes a file so that readers see its old or new content, never a part. Raises OSError."""
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Backend `host`: threads on CPUs move bytes between the memories of NUMA nodes. `host:N` is pinned
-(prefaulted and mlocked), `host:N/pageable` is not. Other memories ask for a kind of pages: `/huge`,
-`/base` (none huge), `/thp`, `/hugetlb`; or for a placement policy: `/preferred`, `/interleave`,
-`/weighted`. The engine `cpu*K` is K threads, pinned to CPUs of its node."""
+"""The backend `host`: threads on CPUs move bytes between the memories of NUMA nodes. `host:N` is
+pinned (prefaulted and mlocked), `host:N/pageable` is not. Other memories are named by kind of page:
+`/huge`, `/base` (not huge), `/thp`, `/hugetlb`; or by placement policy: `/preferred`,
+`/interleave`, `/weighted`. The engine `cpu*K` is K threads, pinned to CPUs of its node."""
 
 from __future__ import annotations
 
@@ -82,8 +82,7 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def link(self, size: int, seed: int, cpu: int) -> None:
-        """Links a cycle of pointers, unless there already is one. Raises BackendError if it misses
-        a cache line."""
+        """Links lines into a cycle of pointers. Raises BackendError if the cycle misses lines."""
         if self.cycle == size:
             return
         with native_errors("link pointers"):
@@ -146,7 +145,7 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """Two CPUs bounce a cache line. A sample takes about 1000 times as long as a clock reading."""
+    """A ping-pong: two CPUs bounce a cache line."""
 
     policy = SamplingPolicy(seconds=2e-5, loops=1, batches=32, steps=2)
 
@@ -216,7 +215,7 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the workload needs a device."""
+        """Prepares an AI workload. Raises Unsupported if it needs a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -289,7 +288,7 @@ class HostBackend(Offering):
             )
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns each copy's CPUs. Copies that name no number share their node's CPUs equally."""
+        """Returns each copy's CPUs. Copies without a number of threads share their node's CPUs."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -299,7 +298,7 @@ class HostBackend(Offering):
         return placed
 
     def close(self) -> None:
-        """Does nothing: each buffer's owner frees it."""
+        """Does nothing, because the owner of each buffer frees it."""
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:

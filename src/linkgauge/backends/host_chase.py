@@ -1,4 +1,4 @@
-"""Follows pointers through a random cycle of cache lines, while other threads load the memory."""
+"""How threads follow a random cycle of pointers to cache lines while others load the memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is a pointer chase, and all others are loads."""
+    """Raises Unsupported unless the first copy is one thread's chase and all others are endless."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -35,7 +35,7 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """Returns each copy's CPUs, all different. Raises Unsupported if a node has too few CPUs."""
+    """Returns CPUs for each copy. Copies share none. Raises Unsupported if a node has too few."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()
@@ -57,7 +57,7 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """Returns each job's highest rate in bytes/s. In the first run, `warm_up` loops fill caches."""
+    """Returns each job's highest rate in bytes/s. A first run of `warm_up` loops fills caches."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:

@@ -1,5 +1,5 @@
-"""Chooses the code (kernel) by which host threads move bytes: the user's choice, the fastest that
-was measured for these CPUs and caches, or a default. Later runs test a stored choice again."""
+"""Chooses the kernel (the code) with which host threads move bytes: the user's kernel, the fastest
+that was measured for these CPUs and caches, or a default. Later runs test a stored choice again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def name_of(op: _native.Op) -> str:
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """`all_threads`: all threads of a node run. `beyond`: the data are larger than the caches."""
+    """How a kernel is used: by all threads of a node or one, on data `beyond` the caches or not."""
 
     all_threads: bool
     beyond: bool
@@ -69,7 +69,7 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Two threads count as all threads, because two nearly reach the memory's highest rate."""
+    """Returns how a kernel is used. Two threads count as all: they nearly reach the top rate."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
@@ -83,9 +83,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """`file` stores the kernels that searches found; if None, defaults are used. `course_of`
-    returns memory for measuring; if None, nothing is measured. `forced` is the user's kernel, for
-    operations that have it."""
+    """Chooses kernels. `forced` is the user's kernel, for operations that have it. `file` keeps the
+    fastest kernels (None: no file). `course_of` returns memory for a search (None: no search)."""
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ def _share(where: Regime) -> float:
 
 
 def load(file: Path) -> Remembered:
-    """Returns stored kernels that this CPU can run, or none if the file cannot be read."""
+    """Returns the stored kernels that this CPU can run; none if the file is unreadable."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -179,7 +178,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Returns a file named by processor, microcode, hypervisor, threads and `what` it stores."""
+    """Returns a file for settings that depend on CPU model, microcode, hypervisor and threads."""
     made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -201,7 +200,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
 
 
 def check_kernel(name: str) -> None:
-    """Raises InputError if this CPU has no kernel of this name."""
+    """Raises InputError if this CPU has no kernel with this name."""
     known = list(dict.fromkeys(kernel for op in OPS for kernel in _native.kernels(op)))
     if name not in known:
         otherwise = f": this CPU runs {', '.join(known)}"

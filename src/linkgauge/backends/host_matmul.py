@@ -1,4 +1,4 @@
-"""Matrix products by numpy's BLAS library, for machines without a GPU."""
+"""How numpy's BLAS library multiplies matrices, for machines without a GPU."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Multiplies by BLAS threads, which may run on any CPU. All groups of threads run as one call;
-    a group's time is what its own threads would take alone, so that rates add up."""
+    """A matrix product by BLAS threads, which may run on any CPU. `threads` has the number of
+    threads of each group; one call uses all of them."""
 
     on_host = True
     policy = SamplingPolicy()
@@ -56,6 +56,7 @@ class HostProducts(Gated):
                 self._numpy.matmul(self._a, self._b, out=self._product)
             span = time.monotonic() - begin
         return Timing(
+            # Scaled to each group's share of the threads, so that the groups' rates add up.
             seconds=tuple(span * sum(self._threads) / own for own in self._threads),
             span=span,
             checksums=(None,) * len(self._threads),

@@ -1,4 +1,4 @@
-"""Buffers in host memory, for all backends. Host threads fill and compare these buffers."""
+"""How host memory is allocated for buffers of all backends, and filled by host threads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """Memory on a NUMA node (None: any), first touched by `cpus`. Raises as `native.allocate`."""
+    """A buffer on a NUMA node (None: any), first touched by `cpus`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class NodeMemory(ByThreads):
         self.pages.close()
 
 
-# Where in its allocation a device's buffer begins: drawn, so that runs show what addresses do.
+# A device's buffer begins at a random place in its allocation, so that runs show what addresses do.
 
 _SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
 """A device buffer begins at a random offset in its allocation: a multiple of the step, up to

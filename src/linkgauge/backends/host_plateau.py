@@ -1,7 +1,6 @@
-"""Measures how large a buffer must be to exceed the caches, because a virtual machine may get
-only a part of the cache that it sees. The size doubles until neither the rate of reads nor the
-latency changes. Other programs' use of the cache may end a search too early, so a stored size
-only grows."""
+"""Measures how large a buffer must be to exceed the caches: its size doubles until neither the rate
+of reads nor the latency changes. A virtual machine may get less cache than it sees. Other programs
+may end a search too early, so a stored size only grows."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from .host_chase import HOPS
 SECONDS = 1.2
 """The most seconds that the search takes."""
 SAME = 0.05
-"""The relative change by less than which a buffer of twice the size does as well."""
+"""Two speeds are alike if they differ by less than this ratio."""
 TURNS = 7
 """The number of passes over a buffer that are timed. The fastest counts, because other programs
 make passes slower, but never faster."""
@@ -30,7 +29,8 @@ _KEY = "buffer"
 
 
 class Speed(NamedTuple):
-    """Seconds: per byte that all CPUs read, and per access of one CPU's pointer chase."""
+    """The speed of memory in seconds: `byte` for each byte that all CPUs read, `access` for each
+    access of one CPU's pointer chase."""
 
     byte: float
     access: float
@@ -41,7 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Searches from the stored size, and stores a larger one, so that later runs use the same."""
+    """Returns the stored size or a larger one, found by a search and stored for later runs."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:
@@ -51,8 +51,8 @@ def remembered(node: Node, least: int, most: int, file: Path) -> int:
 
 
 def beyond_caches(node: Node, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Returns the smallest of `least`, 2 · `least` … up to `most` bytes at which twice the size is
-    as fast, or the largest size that could be measured in `seconds`."""
+    """Returns a size from `least` to `most` bytes from which on the speed no longer changes. If
+    time or memory is short, returns the largest size that was measured."""
     if 2 * least > most:
         return least
     ends = time.monotonic() + seconds

@@ -1,6 +1,6 @@
-"""Finds the fastest of several kernels, in rounds that each drop the slower half. Other programs
-make some turns slower and none faster: kernels take many short turns in random order, and the lower
-quartile of the times counts."""
+"""How the fastest of several kernels is found, in rounds that each drop the slower half. Other
+programs make some turns slower and none faster. Kernels therefore take many short turns in random
+order, and the lower quartile of their times is compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Arena(Protocol):
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Speeds:
-        """Runs each kernel `turns` times. `seconds` is the approximate time for all turns."""
+        """Runs each kernel `turns` times, in about `seconds` for all turns together."""
 
     def close(self) -> None: ...
 
@@ -41,10 +41,9 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the best kernels, best first, after about `seconds`. First only the widest vectors
-    run, since width hardly matters; narrower variants of the best join later. The kernels in `safe`
-    are good on nearly every CPU. They join the last round, which takes half of the time, so that a
-    kernel which was only lucky must still beat them."""
+    """Returns the best kernels, the best first, after about `seconds`. `safe` are kernels that are
+    good on nearly every CPU; they join the last round."""
+    # The width hardly matters: first the widest vectors, later narrower variants of the best.
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -57,6 +56,7 @@ def search(
             families = {_family(kernel) for kernel in field}
             field = [*field, *(kernel for kernel in absent if _family(kernel) in families)]
             absent = []
+    # The last round takes half of the time, so that no kernel is first only by luck.
     final = dict.fromkeys((*field, *safe))
     return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, last)))
 
@@ -109,7 +109,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Memory in which kernels take turns. `beyond`: larger than the caches. May raise OSError."""
+    """Memory in which kernels are timed. It exceeds the caches if `beyond`. May raise OSError."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool

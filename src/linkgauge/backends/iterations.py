@@ -1,4 +1,4 @@
-"""Work that the host's clock times: C calls that the native core repeats, and work in threads."""
+"""How the host's clock times work: C calls that the native core repeats, or work in threads."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 def single_iterations(steps: int) -> SamplingPolicy:
-    """Returns a policy whose samples are single iterations, each of `steps` latencies."""
+    """Returns a policy in which a sample is one iteration. Its time ÷ `steps` is a latency."""
     return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
-    """Repeats C calls, timed by the host. A loop makes all `calls` once, and has `steps` latencies.
-    `begin(iterations)` is called first. `error_of(status, index)` returns the error of a failed
-    call. `made` is closed with the group."""
+    """Repeats C calls, timed by the host. A loop makes all `calls` once. A loop's time ÷ `steps` is
+    a latency. `begin(iterations)` is called before the calls. `error_of(status, index)` returns the
+    error of a failed call. `made` is closed with the group."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class IteratedGroup(Gated):
         self.policy = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Raises `error_of` a failed call, or Unsupported if the clock is too coarse for one."""
+        """Returns the times. Raises a failed call's error, or Unsupported for a coarse clock."""
         loops, batches = self.pass_gate()
         count = WARM_UPS + loops * batches
         self._begin(count)
@@ -77,7 +77,7 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """A device's queue. Each method returns the C calls of one operation, which the native core
+    """The queue of a device. Each method returns the C calls of an operation, which the native core
     repeats without Python. A backend overrides the methods that it supports."""
 
     def address_of(self, name: str) -> int:
@@ -133,8 +133,8 @@ def nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """`run` carries out a number of loops; `enter` is called before it in the same thread.
-    `checksum` returns the xor of the words read, or None if the work also writes."""
+    """Work for a thread. `run(loops)` does the work. `enter()` is called before, in the same
+    thread. `checksum()` returns the xor of the words read, or None if the work also writes."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = nothing
@@ -143,7 +143,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns work by a device's queue. The native core makes its calls; `made` frees them."""
+    """Returns the work of a copy by a device's queue. Closing the work closes `made`."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

@@ -1,4 +1,4 @@
-"""Allocates, fills and compares host memory by the native core, and translates its errors."""
+"""How host memory is allocated, filled and compared by the native core, and its errors raised."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """`cpus` first touch the memory, on `node` or spread over `nodes`. If `alone`, the node is not
-    checked. Raises AllocationError if memory is short, Unsupported if node or pages are wrong."""
+    """Allocates memory on `node` or spread over `nodes`. Threads on `cpus` touch its pages first.
+    `alone` means that the machine has only one node. Raises AllocationError if memory is short,
+    Unsupported for a wrong node or kind of page."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -121,7 +122,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """Returns the NUMA node of most of the pages, or None if Linux does not report it."""
+    """Returns the NUMA node of most pages, or None if Linux does not report it."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -151,13 +152,13 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """Writes a pattern by a thread on each of `cpus`. `inverted` inverts all bits."""
+    """Writes a pattern with a thread on each of `cpus`. `inverted` inverts all bits."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
 
 def pattern_bytes(size: int, pattern: Pattern, seed: int) -> bytes:
-    """Returns what `fill` would write. Only this thread works, so `size` should be a few pages."""
+    """Returns the bytes that `fill` would write, computed by one thread: for a few pages only."""
     return _native.pattern_bytes(size, seed, _native.Pattern(pattern))
 
 

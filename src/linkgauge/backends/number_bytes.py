@@ -1,4 +1,4 @@
-"""Converts numbers of NCCL's types to bytes and back, and reduces them without a device."""
+"""How numbers of NCCL's types become bytes and back, and how they are reduced without a device."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Converts numbers, which must not be negative. 8-bit types round up, to their largest number
-    at most; integers and bfloat16 are truncated; other types round to nearest."""
+    """Converts numbers, which must be at least 0, to bytes. 8-bit floats round up, but not beyond
+    their maximum. Integers and bfloat16 are truncated. Other floats round to the nearest number."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -46,8 +46,7 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Combines the ranks' numbers, element by element. In `mulsum`, numbers of odd ranks count
-    twice (kernels/content.cuh)."""
+    """Reduces the ranks' numbers. In `mulsum`, odd ranks count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))

@@ -1,5 +1,5 @@
-"""The base class of backends, with primitives that make up operations. A backend lists its
-operations in `carried`, and overrides the primitives they need; docs/vendor.md has an example."""
+"""The base class of backends. A backend lists its operations in `carried`, and overrides the
+primitives that these operations are made of; docs/vendor.md has an example."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PLACES: Mapping[object, str] = {
 
 
 def imported(name: str, extra: str) -> Any:
-    """Imports a package. Raises Unsupported, with the extra to install, if this fails."""
+    """Imports a package. Raises Unsupported, with the pip extra to install, if this fails."""
     try:
         return import_module(name)
     except (ImportError, OSError) as error:
@@ -60,7 +60,7 @@ def imported(name: str, extra: str) -> Any:
 
 @contextmanager
 def errors_of(package: str, call: str) -> Iterator[None]:
-    """Turns errors of a package's bindings into BackendError."""
+    """Turns exceptions of a package's bindings into BackendError."""
     try:
         yield
     except Exception as error:
@@ -79,7 +79,7 @@ class Computing(Protocol):
 
 
 class ProductBuffers(Protocol):
-    """The matrices A, B and A · B."""
+    """The matrices A, B and A · B of a product."""
 
     on_host: bool
     """Whether CPUs multiply. Their products are sampled like other benchmarks of the host."""
@@ -88,14 +88,13 @@ class ProductBuffers(Protocol):
         """Overwrites the product A · B, so that an old result cannot pass the check."""
 
     def mismatch(self) -> str | None:
-        """A message if the product is wrong. Instead of a second product, random sums of `BLOCK`
-        columns are compared with A times the same sums of B's, in double precision (Freivalds,
-        1977)."""
+        """Returns a message if the product is wrong. Sums of `BLOCK` columns of A · B (with random
+        signs) must equal A times the same sums of B (Freivalds, 1977)."""
 
 
 class Offering:
-    """A primitive without a default raises NotImplementedError. The `copies` already have buffers.
-    `protocol.Backend.prepare` describes the groups that primitives return."""
+    """The base class of backends. Primitives without a default raise NotImplementedError. `copies`
+    already have buffers. `protocol.Backend.prepare` describes the groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()
@@ -109,8 +108,8 @@ class Offering:
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Raises Unsupported if the backend lacks the operation or refuses these copies, or if they
-        do not suit it."""
+        """Returns the group of an operation. Raises Unsupported if the backend lacks the operation
+        or refuses the copies, or if the copies do not fit the operation."""
         does = named(operation)
         if not self.carries(does):
             raise lacking(self.name, does.name)
@@ -125,10 +124,10 @@ class Offering:
         return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Prepares the backend for a new group, and discards its remarks on the previous group."""
+        """Prepares for a new group, and discards the remarks on the previous one."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Makes copies. By default, each has a queue and a thread; the host's clock times it."""
+        """Returns a group of copies, by default with a thread and a queue for each one."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -149,7 +148,7 @@ class Offering:
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """Copies there and back. A loop is both copies."""
+        """Returns a group in which a loop is a copy there and another back."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -158,13 +157,13 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """One thread follows pointers in the first copy's source. Other copies load the memory."""
+        """Returns a pointer chase by one thread (the first copy) under load (the other copies)."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel, and groups of the kernel, of the copies after the first, and of all."""
+        """Returns a kernel and three groups: the kernel, the copies after the first, and both."""
         raise NotImplementedError
 
     def multiplying(
@@ -173,22 +172,22 @@ class Offering:
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """Times how long the host takes to enqueue a copy that waits at a gate (start signal)."""
+        """Returns a group that times how long the host takes to enqueue a copy."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """Bounces flags between the two ends of a copy."""
+        """Returns a group in which flags bounce between the two ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """Bounces a cache line between the two ends of a copy."""
+        """Returns a group in which a cache line bounces between the two ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """Carries out a collective; `copies` has one transfer for each rank."""
+        """Returns the group of a collective. `copies` has a transfer for each rank."""
         raise NotImplementedError
 
 
@@ -204,7 +203,7 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Own], name: str) -> _Own:
-    """Returns the buffer. Raises BackendError if it belongs to another backend than `name`."""
+    """Returns the buffer. Raises BackendError unless it belongs to the backend `name`."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer
@@ -242,7 +241,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes groups before buffers, because work that waits at a gate still uses buffers."""
+        """Closes groups before buffers, as waiting work of a group still uses buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

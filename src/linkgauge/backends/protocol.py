@@ -103,11 +103,12 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer of `size` bytes with its buffers: a `null` end has none, two arrays to read have
-    one. `interference` must only outlast the first copy of the group. `endless` runs until the
-    other copies have ended, or until wait() if it is alone; its seconds are those that all loops
-    would take. `tracked` asks for progress even if one launch does all loops. `warm_ups` are loops
-    before the clock starts, of `cuda` alone; if None, copies also wait for each other's."""
+    """A transfer of `size` bytes with its buffers. A `null` end has no buffer; two arrays to read
+    share a buffer. If `interference` is true, the copy only has to outlast the first copy of the
+    group. If `endless` is true, the copy runs until the others have ended or, if it is alone, until
+    wait(); its time is scaled to all loops. If `tracked` is true, progress is recorded even if one
+    launch does all loops. `warm_ups` (`cuda`) is the number of loops before the clock starts. If
+    None, the backend chooses the number, and the copies start their clocks together."""
 
     transfer: Transfer
     source: Buffer | None
@@ -121,10 +122,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Times in seconds. `seconds` has each copy's time for all loops; `span` lasts from the first
-    start to the last end. `checksums` has the xor of the 64-bit words that the last loop of a pure
-    read saw, or None. `progress` has each copy's start and its batches' ends (or its parts'), since
-    the gate opened. `counters` has the CPU events of all threads, if they were counted."""
+    """Times of a group in seconds. `seconds` is each copy's time for all loops. `span` is the time
+    from the first start to the last end. `checksums` is the xor of the 64-bit words of the last
+    loop for each copy without destination, None for other copies. `progress` is each copy's start
+    and ends of batches since the start signal. `counters` is all threads' CPU events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -144,13 +145,13 @@ MOST_BATCHES = 64
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """How a group is sampled. A sample has at least `seconds` and `loops` loops. At most `batches`
-    samples are behind one gate, at most `most` in a round (over 32 improve only percentiles).
-    `sustained`: all copies run for several loops of the slowest. A loop has `steps` latencies, such
-    as accesses. `rehearsed`: an uncounted sample comes before short ones, as the first is slower.
-    `steady`: samples of one repetition hardly differ, and buffers outlive repetitions; so there are
-    few samples, only a cell's first repetition warms up, and sources are filled once. Samples count
-    once `level` of them show one speed, since a power cap acts late."""
+    """How a group is sampled. A sample has at least `seconds` and `loops` loops. `batches` is the
+    most samples after one start signal, `most` the most samples of a repetition. `steps` is the
+    number of steps with a latency (accesses) in a loop. If `sustained` is true, all copies run for
+    several loops of the slowest copy. If `rehearsed` is true, an uncounted sample precedes short
+    samples, because the first is slower. If `steady` is true, samples hardly differ: few suffice,
+    and only a cell's first repetition warms up and fills sources. If `level` is not 0, sampling
+    goes on until the last `level` samples show the same speed, because a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -189,7 +190,7 @@ class CheckedGroup(Protocol):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """Wrong elements. `first` is the index of the first one in the receive buffer of `rank`."""
+    """Wrong elements: their count, and the index of the first in the buffer of `rank`."""
 
     count: int = 0
     rank: int = 0
@@ -201,7 +202,7 @@ class CollectingGroup(Protocol):
     """A group that carries out a collective. Its methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns each rank's own seconds. A rank that arrives last has the shortest time."""
+        """Carries out iterations. Returns the seconds of each iteration, in a tuple per rank."""
 
     def check(self) -> Wrong:
         """Carries out the collective once with new data, and checks each rank's result."""
@@ -215,7 +216,7 @@ class Working(Protocol):
 @runtime_checkable
 class Works(Protocol):
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the engine's device cannot carry out the workload."""
+        """Prepares a workload. Raises Unsupported if the engine's device cannot carry it out."""
 
 
 def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
@@ -225,7 +226,7 @@ def run(group: Group, loops: int = 2, batches: int = 1) -> Timing:
 
 
 class Gated:
-    """Holds whether a group is armed, opened or closed. A wrong order of calls is an error."""
+    """A group's state: armed, opened or closed. Calls in a wrong order raise BackendError."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -249,7 +250,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the numbers of loops and batches. Raises BackendError if the gate is not open."""
+        """Returns the numbers of loops and batches. Raises BackendError if the gate is closed."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -262,7 +263,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for each path of `device`, and for the paths to `peer` if it is given."""
+        """Finds settings for the paths of `device` and, unless `peer` is None, paths to `peer`."""
 
 
 @runtime_checkable
@@ -280,8 +281,8 @@ class SimulatedClock(Clocked, Protocol):
         repetition: int = 0,
         taken: int = 0,
     ) -> None:
-        """Starts a phase of cells that are measured together. Their numbers in the plan (from 0),
-        the `repetition` and the samples `taken` decide which scheduled faults raise errors."""
+        """Starts a phase of cells that are measured together. The keys of `cells` are numbers in
+        the plan. `taken` counts earlier samples. Noise and faults depend on all arguments."""
 
 
 @runtime_checkable
@@ -296,7 +297,7 @@ class HasTelemetry(Protocol):
 
 
 class Backend(Protocol):
-    """`name` is the first word of the names of the backend's memories (`opencl` of `opencl:0`)."""
+    """A backend. `name` begins the names of its memories: `opencl` for `opencl:0`."""
 
     name: str
 
@@ -305,14 +306,14 @@ class Backend(Protocol):
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns why the backend cannot carry out the transfer (an exception if its type matters),
-        or None. Never raises. The first call may compile a kernel, which takes long."""
+        or None if it can. Never raises. The first call may compile a kernel, which takes long."""
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some are
-        on the group that was prepared last. `refusal` must have returned None."""
+        """Returns remarks on a transfer's figure, such as "both devices share one DRAM". Some
+        remarks concern the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
+        """Returns a key. Engines with equal keys can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates a buffer of the memory's kind, for all engines with an equal `reach`."""
@@ -331,19 +332,19 @@ class Backend(Protocol):
         Unsupported if the backend cannot carry out the operation with these copies. Among the
         operations are:
 
-        - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one event);
+        - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one search);
         - `chase`: a thread follows pointers through the source; other copies must be endless;
-        - `enqueue`: the host enqueues all loops, and the seconds are the host's;
+        - `enqueue`: the host enqueues all loops; only the host's time counts;
         - `ping-pong`: a cache line bounces between two CPUs; a loop is a round trip;
         - `copy-ping-pong`: copies there and back; the host waits for each; a loop is a round trip;
         - `flag-ping-pong`: the destination's side polls for a stored value and stores one back;
         - `timed-copy`: a copy, timed by the device;
-        - `launch` and others of HAND_OVERS: from the host's call until the host knows the end;
-          copies after the first load the link, also in `copy-ping-pong` and `flag-ping-pong`;
-        - `overlap`: a kernel (the first copy) and copies of its device; the seconds are of each
-          part alone, the span is of all at once;
+        - those in HAND_OVERS: timed from the host's call until the host knows the end; all copies
+          but the first only load the link, also in `copy-ping-pong` and `flag-ping-pong`;
+        - `overlap`: a kernel (the first copy) and copies of its device; `seconds` has the time of
+          each part alone, `span` the time of all parts together;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
-          the receive buffer); the seconds are the host's, until everything is done;
+          the receive buffer), timed by the host until everything is done;
         - `touch`: the destination's pages are returned to the kernel and touched again."""
 
     def close(self) -> None:
@@ -355,7 +356,7 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Like `isinstance`, which is slow: answers are stored by type."""
+    """Does the same as `isinstance`, but faster, as answers are stored by type."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)
@@ -364,7 +365,7 @@ def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
 
 @runtime_checkable
 class Glance(Protocol):
-    """Facts about a backend's devices. A backend with telemetry has these methods, too."""
+    """Facts about a backend's devices, without opening it."""
 
     def devices(self) -> tuple[Device, ...]:
         """Returns the backend's accelerators, by device index."""
@@ -376,4 +377,4 @@ class Glance(Protocol):
 @runtime_checkable
 class Readies(Protocol):
     def ready(self, does: Operation, transfers: int) -> None:
-        """Prepares for an operation with `transfers` transfers. A second call is quick."""
+        """Prepares for an operation with this number of transfers. A second call is quick."""

@@ -1,4 +1,4 @@
-"""Backends of ranks: each of several processes has one device, and opens others' memory."""
+"""Backends of ranks, which are processes that have one device each and open others' memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """`here` is the buffer in this process, or None. `handle` opens a buffer of another rank."""
+    """A rank's buffer. `here` is None in other processes, which open the buffer by `handle`."""
 
     warnings: tuple[str, ...] = ()
 
@@ -76,8 +76,8 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 class RankBackend(Backend, Protocol):
     """The backend of one rank. All buffers are `SpannedBuffer`s, and a group reports only the
-    copies by this rank's engine. `others_wait`: other ranks may wait until this rank calls
-    `make_progress`, even if it is idle."""
+    copies by this rank's engine. If `others_wait` is true, this rank must call `make_progress` even
+    without work, because other ranks may wait for that."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
@@ -89,15 +89,15 @@ class RankBackend(Backend, Protocol):
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Lets the library move bytes for other ranks, if it needs this rank's calls for that."""
+        """Lets the library move bytes for other ranks, if it needs a call for that."""
         return
 
     def look(self) -> Inventory:
-        """Returns the rank's accelerators by the names that they have in this process."""
+        """Returns the rank's accelerators, named as in this process."""
         return Inventory()
 
     def counted(self) -> dict[str, int]:
-        """Returns the rise of the last group's TCP counters (TCP_INFO), as `CounterRise`."""
+        """Returns the rise of the last group's TCP counters (TCP_INFO), as in `CounterRise`."""
         return {}
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -108,7 +108,7 @@ class RankBackend(Backend, Protocol):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> Sequence[Buffer]:
-        """Allocates buffers on all of `ranks` at the same time, for repetitions of this number."""
+        """Allocates buffers on all of `ranks` together, only for repetition number `repetition`."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
@@ -134,11 +134,11 @@ class RankBackend(Backend, Protocol):
 @runtime_checkable
 class Punctual(Protocol):
     def open_at(self, at: float | None) -> float:
-        """Opens the gate at `at` on the monotonic clock, or at once. Returns the actual time."""
+        """Opens the gate at `at` (monotonic clock; None: now). Returns the actual time."""
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens a group's gate at a time, whether or not the group is `Punctual`."""
+    """Opens a group's gate at a time (None: at once), even if the group is not `Punctual`."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -164,7 +164,7 @@ class IdlePart(Gated):
 
 
 class OwnCopies:
-    """Reports only the copies at the indices `places`; other ranks report the others."""
+    """A group that reports only the copies at `places` (indices). Other ranks report the others."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
@@ -192,7 +192,7 @@ class OwnCopies:
 
 
 class OfProcess(RankBackend):
-    """A rank with one `device`, made from a backend that knows no ranks."""
+    """A rank with one `device`, measured by a backend that knows no ranks."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -208,7 +208,7 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Returns a memory of this rank without its `@RANK`, and other ranks' unchanged."""
+        """Returns a memory of this rank without its `@RANK`, or another memory unchanged."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -221,7 +221,7 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine, for another rank's one of its kind at the memory's device."""
+        # Another rank's engine becomes one of the same kind at the memory's device.
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place

@@ -1,4 +1,4 @@
-"""Rules by which backends refuse transfers. A rule is a condition and a reason."""
+"""How backends refuse transfers: by rules, each of which is a condition and a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rule = tuple[object, str]
 
 
 def refused(rules: Iterable[tuple[object, _Reason]]) -> _Reason | None:
-    """Returns the reason of the first rule that applies. Rules may rely on those before them."""
+    """Returns the reason of the first rule that applies, or None. Later rules are not evaluated."""
     return next((reason for applies, reason in rules if applies), None)
 
 
@@ -55,7 +55,7 @@ def of_threads(
 def of_places(
     transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
 ) -> Iterator[Rule]:
-    """Refuses memories that are not in this process, or that the library cannot access."""
+    """Yields rules that refuse memories of other processes, or that the library cannot access."""
     for memory in (*transfer.memories, transfer.engine.owner):
         place = memory.place
         other = f"{place} belongs to another process: {library} has no memory across processes"
@@ -71,7 +71,7 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Refuses an engine at neither end of a copy. `device` is what messages call such a device."""
+    """Yields rules: the engine is a device's, and that device holds one end of a copy."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -84,7 +84,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Refuses pinned memory on other nodes than the device's, because the driver ignores nodes."""
+    """Returns a rule that refuses pinned memory on any node except the nearest to the device."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 
@@ -97,7 +97,7 @@ def one_dram(places: Iterable[Memory], devices: Iterable[Device]) -> Iterator[st
 
 
 def of_load(transfer: Transfer) -> Rule:
-    """Refuses a load that is a share of the rate, for backends that cannot limit a rate."""
+    """Returns a rule for backends that cannot limit rates. It refuses loads below the full rate."""
     held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
     return transfer.load != FULL_LOAD, f"{held}: {transfer.load}%"
 
@@ -133,7 +133,7 @@ def lacking(name: str, operation: OperationName) -> Unsupported:
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several copies: some operations are measured only alone."""
+    """Raises Unsupported for several copies, because latencies are measured one at a time."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
@@ -146,7 +146,7 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """Returns the two ends of a bouncing flag. Raises Unsupported for transfers without flags."""
+    """Returns the ends of a flag ping-pong. Raises Unsupported if the transfer cannot be one."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -156,7 +156,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported unless a ping-pong's ends are CPUs, and other operations' ends are not."""
+    """Raises Unsupported unless ping-pongs between CPUs start at a CPU and other copies do not."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -164,7 +164,7 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if a copy lacks memory or has needless memory. Loads are not checked."""
+    """Raises Unsupported if a copy's memories do not suit the operation. Loads are not checked."""
     for copy in copies[:1] if does.concurrent_loads else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -176,7 +176,7 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves this thread to CPUs of the node `near`, if there are other nodes and Linux lets it."""
+    """Moves this thread to CPUs of node `near`, if Linux permits it and there are other nodes."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

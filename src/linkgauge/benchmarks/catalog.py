@@ -50,7 +50,7 @@ def _sample(rank: str = "") -> DeviceSet:
 
 
 def check(row: Row | Sweep) -> None:
-    """Raises an exception for a plug-in's benchmark with an invalid name or faulty cells."""
+    """Raises an exception if a plug-in's benchmark has an invalid name or faulty cells."""
     if not row.name.isidentifier():
         raise Unfit(f"{brief(row.name)} is no name of a benchmark")
     if isinstance(row, Row):
@@ -60,7 +60,8 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Guards a plug-in's benchmark: if its code fails, nothing is raised and there are no cells."""
+    """Returns a benchmark that makes no cells, instead of raising, if a plug-in's code fails.
+    Benchmarks of linkgauge itself stay as they are."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -80,7 +81,7 @@ def _rows_of(places: Iterable[str]) -> Iterator[Row | Sweep]:
 
 @cache
 def _with_rooms() -> tuple[dict[str, tuple[Row | Sweep, ...]], dict[str, str]]:
-    """Leaves out a plug-in's benchmark if its name is taken."""
+    # A plug-in's benchmark is left out if its name is taken.
     found = {heading: tuple(_rows_of(places)) for heading, places in _PLACES.items()}
     origins = dict[str, str]()
     taken = {row.name for rows in found.values() for row in rows}
@@ -173,11 +174,12 @@ def _most_wanted() -> Iterator[str]:
 
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
-    """Returns benchmarks in order: those that the user `asked` for, then those that the profile or
-    else most people want. `of_host` says which benchmarks measure the host alone."""
+    """Returns the names of benchmarks in the order of measuring: those in `asked` first, then those
+    that the profile prefers. A value of `of_host` is true if the benchmark measures the host
+    alone."""
     if len(of_host) < 2:
         return tuple(of_host)
-    patterns = _FIRST.get(profile) or _most_wanted()
+    patterns = _FIRST.get(profile) or _most_wanted()  # without preferences, by popularity
     wanted = (name for like in patterns for name in of_host if fnmatchcase(name, like))
     order = list(dict.fromkeys((*wanted, *of_host)))
     if profile not in _FIRST:
@@ -220,9 +222,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the benchmarks with these names or prefixes; without either, those of the profile, or
-    all. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
-    benchmarks between devices. Raises InputError for a name or a prefix that matches nothing."""
+    """Returns the benchmarks with these names or prefixes or, if both are empty, those of `profile`
+    (None: all). The order is the profile's or else the catalog's. If `only_d2d` is true, keeps only
+    benchmarks between devices. Raises InputError for a name or prefix that matches nothing."""
     wanted = set(names)
     check_known(wanted)
     for prefix in prefixes:

@@ -79,7 +79,8 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields each verifiable number type, reduction and root, out of place and in place."""
+        """Yields the collective for each number type, reduction and root, out of place and in
+        place, if its result can be checked."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)

@@ -1,8 +1,8 @@
 """The 44 single-node and 13 multinode tests of nvbandwidth 0.10 in its order, and host copies.
 
-In the text of a cell, d is the device of the column, e every other device, h the host node near a
-device, and K the kind of engine. In a matrix, r is the row's device (or node) and c the column's.
-`by x` names the device that moves the bytes, by its copy engine (`ce`) or a kernel (`sm`): the
+In the text of a cell, d is the column's device, e stands for every other device, h is the host node
+near a device, and K the kind of engine. In a matrix, r is the row's device or node, c the column's.
+`by x` names the device that moves the bytes, with its copy engine (`ce`) or a kernel (`sm`): the
 destination in a read, the source in a write. Interfering copies move twice the bytes, to run longer
 than the measured copy. Sources: nvbandwidth 0.8, testcases_ce.cpp, testcases_sm.cpp,
 multinode_testcases.cpp; for the nine later tests, `--list` of 0.10."""

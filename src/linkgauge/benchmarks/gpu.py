@@ -1,4 +1,4 @@
-"""Benchmarks of single GPUs. Matrix products hardly depend on the host, and warm the device."""
+"""Benchmarks of one GPU's matrix products, copies and memory, and of many copies at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Matrix products by number type. If no device can multiply, the host does (smaller ones)."""
+    """A benchmark of matrix products. Without a suitable accelerator, the host multiplies."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -50,7 +50,7 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether accelerators can multiply. CPUs that a backend lists as devices do not count."""
+    # CPUs that a backend lists as devices do not count.
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 

@@ -40,7 +40,7 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """Yields two sizes for each doubling: 4, 6, 8, 12, 16 …"""
+    """Yields sizes from `least` to `most`, two for each doubling: 4, 6, 8, 12, 16 …"""
     size = least
     while size <= most:
         yield size
@@ -50,7 +50,7 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """Returns the sizes in bytes to measure in a node's memory. `caches` is the largest cache."""
+    """Returns the buffer sizes in bytes to measure. `caches` is the largest cache's size."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -60,8 +60,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Yields pairs: the node of the thread, and of the memory. Of few nodes or in the full profile,
-    yields all pairs; else each node with itself, and the first node with each."""
+    """Yields pairs of nodes: the thread's node and the memory's. If nodes are few, or in the full
+    profile, yields all pairs; else each node with itself, and the first node with every node."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -98,7 +98,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a size in bytes beyond the caches: as a first look measured it, else computed."""
+    """Returns a buffer size beyond the caches in bytes: `fabric.buffer` if known, else computed."""
     if fabric.buffer is not None:
         return fabric.buffer
     wanted = max(ALONE, BEYOND * _caches(fabric))
@@ -158,9 +158,8 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns all CPUs; if they are too many or the profile is quick, one of each core; if these
-    are too many, evenly spaced ones. CPUs that share no memory with the first node are left out. A
-    first look takes two CPUs, of the first two cores if there are several."""
+    """Returns the CPUs to measure: all, one of each core, or evenly spaced ones. The profile and
+    the number of CPUs decide. CPUs that share no memory with the first node are left out."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

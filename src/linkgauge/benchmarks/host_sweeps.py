@@ -1,4 +1,4 @@
-"""Sweeps over the host's own memory: bandwidth by number of threads, and by kind of memory."""
+"""Sweeps over host memory (by threads, kind, page and policy) and over arithmetic of CPUs."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """Yields a name, the far memory and the near memory, whose device carries out the copy: the
-    host with each device, and the first device with each other (all pairs in the full profile)."""
+    """Yields paths: a name, the far memory, and the near memory, whose device carries out the copy.
+    Paths join the host and each device, and the first device and each other device (in the full
+    profile, all pairs of devices)."""
     memories = fabric.memories
     for memory, near in fabric.with_near:
         yield f"{near}-{memory.label}", near, memory
@@ -63,7 +64,6 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells with load on all paths in the full profile, else on one path of each kind."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

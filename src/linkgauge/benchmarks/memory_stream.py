@@ -1,7 +1,7 @@
-"""STREAM's operations on the host's memory. A row is the NUMA node of the threads and how they
-access memory. A column is a number of threads, which use their own node's memory, or the memory's
-node, which all threads of the row use. In the row `all`, for several nodes, every thread uses its
-own node's memory, as in STREAM. Profile `vm` measures only this row."""
+"""STREAM's operations on the host's memory. A row is the NUMA node of the threads and their way to
+access memory. A column is a number of threads, which use memory of the row's node, or a node, whose
+memory all threads use. The row `all` has threads on all nodes, which use memory of their own node,
+as in STREAM. Profile `vm` measures only the row `all`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Benchmarks between many nodes: hosts, or nodes of a simulated machine.
 
-Of few nodes, all pairs are measured, in rounds as in a tournament. Of many, a ring and bisections
-are measured, so that the time does not grow with the pairs; of very many, a sample. The first
-devices of all nodes form a rail, the second ones the next. In a ring or a bisection, all nodes send
-at once to the node a fixed number of places on, which fills shared links. Such transfers may not
-share a link in a fat tree that routes by destination (E. Zahavi, see model/hardware/map.py)."""
+Between few nodes, all pairs are measured, in rounds as in a tournament. Between many nodes, a ring
+and bisections are measured, so that the time does not grow with the pairs. Of very many nodes, a
+sample is measured. The first rail has the first device of each node, the second rail the second
+device, and so on. In a ring or a bisection, all nodes send at once, each to the node a fixed number
+of places further on, which fills shared links. In a fat tree that routes by destination, such
+transfers need not share a link (E. Zahavi, see model/hardware/map.py)."""
 
 from __future__ import annotations
 
@@ -36,14 +37,15 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """The nodes to measure. `memories` has one memory of each node for each rail."""
+    """The nodes to measure. `memories` lists, for each node, its memory on each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Samples blocks of neighbours. Each has all nodes of a switch of half the block's size."""
+        """Returns all nodes if they are at most MOST_NODES, else BLOCKS blocks of neighbouring
+        nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self
@@ -54,8 +56,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One transfer on each rail. All transfers of a `round` run at once. A transfer ends `across`
-    rails further on than it begins."""
+    """A transfer from node `source` to node `target` on each rail. Steps of the same `round` run at
+    once. A transfer that begins on rail r ends on rail r + `across`."""
 
     source: int
     target: int
@@ -68,8 +70,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark with one cell for each step and rail. With `of_pairs`, it is a matrix of at most
-    so many nodes, and each cell has the transfers of all rails."""
+    """A benchmark with a cell for each step and rail. If `of_pairs` is set, each cell has the
+    transfers of all rails, and no cells are made for more than `of_pairs` nodes."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -151,7 +153,7 @@ def _crossing(count: int, _: int) -> Iterator[Step]:
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """Yields steps between halves, then quarters; every second bisection goes backwards."""
+    # Every second bisection goes backwards.
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)
@@ -182,7 +184,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """Returns `256 devices of 32 nodes, …` if devices have too many pairs to measure, else None."""
+    """Returns `256 devices of 32 nodes, …` if these have too many pairs to measure, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

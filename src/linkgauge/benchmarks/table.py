@@ -1,4 +1,4 @@
-"""Benchmarks as data: a name, a layout, and transfers as text, with letters for memories."""
+"""Benchmarks as data. Transfers are text, in which letters stand for memories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PAIRS = 1_000_000
 
 
 class DeviceSet(msgspec.Struct, frozen=True):
-    """The devices and host nodes that a benchmark can use. All devices belong to one backend."""
+    """The devices (all of one backend) and the host nodes that a benchmark can use."""
 
     backend: str
     nodes: tuple[Node, ...]
@@ -106,7 +106,7 @@ FLAG_BYTES = 256
 
 
 def counts_up_to(most: int) -> tuple[int, ...]:
-    """Returns the powers of two up to a number, and the number: 1, 2, 4, 6 for 6, none for 0."""
+    """Returns the powers of two up to a number, and the number: 1, 2, 4, 6 for 6; () for 0."""
     powers = [1 << step for step in range(most.bit_length()) if 1 << step <= most]
     return tuple(dict.fromkeys((*powers, most))) if most else ()
 
@@ -117,7 +117,8 @@ class Layout(Enum):
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, and h the host node near this device."""
     ALL_DEVICES = auto()
-    """1 × N, for at least two devices: a transfer with e is repeated for every other device."""
+    """1 × N, for at least two devices: d is the column's device. A transfer whose text has e is
+    repeated, with e as each of the other devices."""
     OTHERS = auto()
     """1 × N: as ALL_DEVICES, but a machine with one device is measured, too."""
     PAIRS = auto()
@@ -125,9 +126,9 @@ class Layout(Enum):
     NODES = auto()
     """Node × node: r is the row's node, c the column's."""
     TOGETHER = auto()
-    """1 × 1, for at least two devices: a transfer is repeated for every device d. With e, it is
-    also repeated for every other device. The letter o is the device N/2 places after d. The letter
-    p is the partner of d: the first two devices are a pair, the next two another."""
+    """1 × 1, for at least two devices: a transfer is repeated for every device d and, if its text
+    has e, for each other device e. The letter o is the device N/2 places after d. The letter p is
+    the partner of d: the first two devices are a pair, the next two another."""
     HALVES = auto()
     """N × 1, all cells at once: d is the row's device, and e the device N/2 places after d."""
 
@@ -140,9 +141,9 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark. `cell` is the text of one cell, with the layout's letters for memories. `parts`
-    names matrices of the single transfers. `size` is in bytes. `diagonal` adds pairs of a device
-    with itself. `across_ranks` allows several processes with one device each."""
+    """A benchmark that is a matrix. `cell` is the text of every cell's transfers, with the layout's
+    letters for memories. `parts` are the names of further matrices, each of one transfer. `size` is
+    in bytes. If `diagonal` is true, devices are also paired with themselves."""
 
     name: str
     title: str
@@ -175,7 +176,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_of_many(self) -> bool:
-        """Whether cells grow faster in number than devices, or one cell uses all devices."""
+        """Whether doubling the devices more than doubles the cells, or a cell uses all devices."""
         return self.between_devices or self.uses_all_pairs
 
     def over(
@@ -186,7 +187,7 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark. Raises InputError if there are too many pairs of devices."""
+        """Returns the benchmark with its cells. Raises InputError for too many pairs of devices."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -276,7 +277,7 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are, for example, sizes or numbers of threads. `size` is in bytes.
-    `reason` is shown if there are no cells; `left_out` ends the title if some are left out."""
+    `reason` is shown if there are no cells. `left_out` returns text to append to the title."""
 
     name: str
     title: str
@@ -322,14 +323,13 @@ class OnDevices(Sweep, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Between hosts, replaces the engine by `rma`, which writes without help of the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Parses a cell's text. A letter becomes a memory whose index is the code of the letter."""
+    # Each letter becomes a memory whose index is the letter's character code.
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -349,7 +349,7 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields a memory's partners, the next memory first, so that not all use the same at once."""
+    # The next memory comes first, so that not all devices use the same one at once.
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

@@ -1,5 +1,5 @@
-"""Profile `vm` compares configurations of a virtual machine with each other and with its host, by
-the vCPU benchmark suite: CPUs, memory, accelerators and the links to them (docs/vm-profile.md)."""
+"""The profile `vm`, which compares configurations of a virtual machine with each other and with the
+host, by the vCPU benchmark suite (docs/vm-profile.md)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. It is from the first benchmark of `sources`
-    that the run has: of the cells whose place (`row, column`) matches the pattern, the last (most
-    threads, largest size) or the worst. `for_each_cpu` divides it by the number of CPUs."""
+    """A figure to compare configurations by. `sources` are pairs of a benchmark and a pattern for
+    its cells (`row, column`); the first benchmark in the run gives the figure. `choice` selects the
+    cell. If `for_each_cpu` is true, the figure is divided by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

@@ -1,4 +1,4 @@
-"""Options that several commands have, alone or in groups."""
+"""Defines options that several commands share, alone or in groups."""
 
 from __future__ import annotations
 
@@ -205,7 +205,6 @@ class Profiling(Options):
 
 
 def limits_in(file: Path | None) -> tuple[Limit, ...]:
-    """Returns the limits in `file`, or none without it. Raises InputError if the file is wrong."""
     if file is None:
         return ()
     from linkgauge.judge.limits import read_limits
@@ -214,7 +213,7 @@ def limits_in(file: Path | None) -> tuple[Limit, ...]:
 
 
 def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
-    """Returns the waivers of the machine and those in `file`. Raises InputError for wrong files."""
+    """Reads this machine's waivers and those in `file`. Raises InputError if a file is wrong."""
     files = [WAIVERS_FILE] if WAIVERS_FILE.exists() else []
     files += [] if file is None else [file]
     if not files:
@@ -225,7 +224,7 @@ def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
 
 
 def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
-    """Returns the run with these waivers. Without any, it keeps the waivers that it recorded."""
+    """Returns the run with these waivers or, if there are none, with those that it recorded."""
     from msgspec.structs import replace
 
     return replace(run, waivers=waivers) if waivers else run
@@ -234,7 +233,7 @@ def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
 def simulation_of(
     machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
 ) -> Simulation | None:
-    """Returns the simulation, or None without `machine`. Raises InputError for wrong options."""
+    """Returns the simulation of a machine, if given. Raises InputError for wrong options."""
     if machine is None:
         if faults or change:
             flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")

@@ -1,4 +1,4 @@
-"""Implements `--install-completion` and `--show-completion`, by which shells complete commands."""
+"""Implements `--install-completion` and `--show-completion`, which let shells complete commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ reads the script by itself."""
 
 
 def install() -> None:
-    """Installs completion for the user's shell. Raises InputError for an unknown one."""
     shell = _shell()
     path = Path.home() / _PLACES[shell]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +43,6 @@ def install() -> None:
 
 
 def show() -> None:
-    """Prints the completion script of the user's shell. Raises InputError for an unknown shell."""
     print(_script(_shell()))
 
 

@@ -1,4 +1,4 @@
-"""Completes words with colons, blanks or special characters in bash and fish; click cannot."""
+"""Completes words with colons, blanks or special characters in bash and fish; click does not."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 
 
 class Cut(NamedTuple):
-    """Positions in a line: where its last word begins (`word`), and where the part begins that bash
-    replaces (`replaced`). `quote` is the quote that is open at the end."""
+    """Places in a command line: its last word begins at `word`, and bash replaces the text from
+    `replaced` on. `quote` is the quotation mark that is open at the end, or empty."""
 
     word: int
     replaced: int
@@ -62,7 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Outside of quotes, bash replaces only what follows one of `breaks`."""
+    """Finds the last word. Outside of quotes, bash replaces only the text after one of `breaks`."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):
@@ -83,7 +83,7 @@ def cut(line: str, breaks: str) -> Cut:
 
 
 def escaped(text: str, quote: str = "") -> str:
-    """Returns the text as it must be typed: outside of quotes, or within the open `quote`."""
+    """Escapes a text for the shell, outside of quotes or within the open quotation mark `quote`."""
     if quote == "'":
         return text.replace("'", r"'\''")
     if quote == '"':
@@ -92,8 +92,7 @@ def escaped(text: str, quote: str = "") -> str:
 
 
 class Bash(BashComplete):
-    """Completes in bash. Reads the line itself, because bash splits words at colons, and escapes
-    proposals. A script that an earlier version installed sends words instead of the line."""
+    """Completes in bash. Splits the line itself, because bash splits words at colons."""
 
     source_template = _BASH
     _dropped = 0
@@ -101,7 +100,7 @@ class Bash(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         line = os.environ.get("COMP_LINE")
-        if line is None:
+        if line is None:  # a script of an earlier version sends words
             return super().get_completion_args()
         at = cut(line, os.environ.get("COMP_WORDBREAKS", " \t\n\"'@><=;|&(:"))
         words, last = split_arg_string(line[: at.word])[1:], line[at.word :]

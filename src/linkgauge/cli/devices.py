@@ -113,7 +113,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 def survey(
     backends: Sequence[str] = (), machine: str | None = None, *, brief: bool = False
 ) -> Machine:
-    """Describes this machine or a simulated one. `brief` opens only backends that it has to."""
+    """Describes this machine or a simulated one. If `brief`, opens only backends that it must."""
     from linkgauge.engine.workers.process import early_worker
 
     with nullcontext() if machine else early_worker(brief=brief) as first:
@@ -136,8 +136,8 @@ def read(root: Root) -> Machine:
 
 
 def open_root(path: Path) -> Root:
-    """Opens a captured machine: a folder or an archive, which may hold it one or two folders
-    deeper. Raises InputError if the path is neither, or if there is no machine in it."""
+    """Opens a captured machine in a folder or archive, also one or two folders deeper. Raises
+    InputError if there is no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import Disk
 

@@ -70,7 +70,6 @@ def doctor(asked: DoctorOptions) -> int:
 
 
 def check_source(asked: DoctorOptions) -> None:
-    """Raises InputError if the options name several machines."""
     from linkgauge.model.errors import InputError
 
     if sum(source is not None for source in (asked.run, asked.root, asked.machine)) > 1:

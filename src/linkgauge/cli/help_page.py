@@ -1,4 +1,4 @@
-"""Formats help: options under headings, examples on lines of their own, words and figures unbroken.
+"""Formats help: options under headings, examples on lines of their own, no breaks within figures.
 
 A command's docstring is its help. The first paragraph is the summary in the overview. A block that
 begins with `Examples:` is printed last, with its lines unchanged."""
@@ -137,7 +137,7 @@ def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _is_coloured() -> bool:
-    """NO_COLOR forbids colours and FORCE_COLOR requests them, as for all other output."""
+    """Whether to use colours: NO_COLOR forbids and FORCE_COLOR requests them, as for all output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

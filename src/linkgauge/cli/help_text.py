@@ -1,4 +1,4 @@
-"""The headings and paragraphs of commands' help, and what a shell proposes. Loads no command."""
+"""Splits the help of commands into paragraphs, and defines its headings. Imports no command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEADINGS = (
 
 
 class Typed(NamedTuple):
-    """What was typed when a shell asks for proposals: a value so far, and the other options."""
+    """What was typed when a shell asks for proposals: part of a value, and the other options."""
 
     text: str
     others: Mapping[str, Any]
@@ -54,6 +54,6 @@ def examples(help_text: str | None) -> list[str]:
 
 
 def paragraphs(docstring: str | None) -> list[str]:
-    """Returns the paragraphs, each on one line. The lines of examples stay separate."""
+    """Returns the paragraphs of a docstring, each on one line. Lines of examples stay separate."""
     texts = cleandoc(docstring or "").split("\n\n")
     return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]

@@ -79,7 +79,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Returns the benchmarks asked for, or else the standard profile's: if `sized`, only copies."""
+    """Returns `asked`, else the standard profile's latency benchmarks (if `sized`, of copies)."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

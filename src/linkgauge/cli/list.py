@@ -18,8 +18,8 @@ class ListOptions(Options):
 def list_benchmarks(asked: ListOptions) -> int:
     """List the benchmarks by what they measure.
 
-    With --prefix or -v, shows for each what it measures, and the profiles of linkgauge run that
-    measure it.
+    With --prefix or -v, shows what each benchmark measures, and which profiles of linkgauge run
+    include it.
 
     Examples:
         linkgauge list

@@ -19,7 +19,6 @@ _EXAMPLE = "dgx-h200-8"
 
 
 def look(form: Format) -> int:
-    """Shows this machine, what can be measured on it, and which commands to use."""
     from linkgauge.engine.workers.process import early_worker
 
     with early_worker(brief=not form.is_document) as first:

@@ -58,8 +58,8 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command from the function at `place`. Raises TypeError if it takes more than a
-    struct of options. `CONTEXT` in its module holds settings for click. `hook` guards calls."""
+    """Makes a click command of the function at `place`, which is called through `hook`. Raises
+    TypeError if the function takes more than one struct of options."""
     carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
@@ -139,7 +139,7 @@ class Application(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raises InputError for an unknown command, and names the one that was meant."""
+        """Returns a command. Raises InputError for an unknown one, and proposes a similar one."""
         known = all_commands()
         if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
@@ -151,7 +151,7 @@ class Application(click.Group):
         return [*all_commands()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Returns a command, or None if it does not exist or a plug-in's does not load."""
+        """Returns a command; None if it is unknown, or its plug-in cannot be loaded."""
         if name not in self.commands and (place := all_commands().get(name)) is not None:
             hook = hook_of("commands", name, _CORE)
             made = hook.tried(lambda: command(name, place, hook), None)

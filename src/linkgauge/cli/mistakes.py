@@ -1,4 +1,4 @@
-"""Says what to type instead of a wrong command line. It is loaded only for such lines."""
+"""Proposes what to type instead of a wrong command line. It is loaded only for such lines."""
 
 from __future__ import annotations
 
@@ -144,13 +144,13 @@ def too_many(context: click.Context, extra: Sequence[str]) -> str:
 
 
 def meant_by(context: click.Context, error: UnknownName) -> str:
-    """Returns the message for an unknown name, and the option or command that was meant."""
+    """Returns a message that proposes an option or a command instead of an unknown name."""
     meant = _option_for(context, error.name) or _command_for(context, error.name)
     return str(error) if meant is None else f"{str(error).rstrip('?')}; or did you mean {meant}?"
 
 
 def meant_by_words(context: click.Context, error: InputError) -> str | None:
-    """Returns a hint at what was meant by an argument that is no file, or None."""
+    """Proposes an option or command for an argument that is not a file, or returns None."""
     values = [context.params.get(one.name or "") for one in _arguments(context.command)]
     each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     for word in (str(one) for one in each if one is not None):
@@ -165,7 +165,7 @@ def meant_by_words(context: click.Context, error: InputError) -> str | None:
 
 
 def _no_such_option(context: click.Context, option: str) -> str:
-    """Names the option that was meant, else commands that have `option`, else a similar one."""
+    """Returns a message that proposes a similar option, or names commands that have `option`."""
     path, command = context.command_path, context.command
     known = [name for param in command.get_params(context) for name in param.opts]
     others = [
@@ -200,7 +200,7 @@ def _meant(option: str, known: Sequence[str]) -> str | None:
 
 
 def _option_for(context: click.Context, word: str) -> str | None:
-    """Returns the option for which a bare word was meant, as typed: `--profile quick`."""
+    """Returns the option that a bare word may belong to (`--profile quick`), or None."""
     params = [one for one in context.command.get_params(context) if not _is_given(context, one)]
     options = [one for one in params if isinstance(one, click.Option)]
     for one in options:
@@ -219,7 +219,7 @@ def _option_for(context: click.Context, word: str) -> str | None:
 
 
 def _command_for(context: click.Context, word: str) -> str | None:
-    """Returns the command that takes this word as argument: `linkgauge as nvbandwidth`."""
+    """Returns a command that takes this word as argument (`linkgauge as nvbandwidth`), or None."""
     root = context.find_root()
     for name, command in _all_commands(root):
         is_other = command is not context.command and name in _NAMING

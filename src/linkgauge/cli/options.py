@@ -1,8 +1,8 @@
 """Defines commands' options. A command is a function of a struct, whose fields are the options.
 
 An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
-`argument` define everything else. If a field's type is itself a struct of options (`sampling:
-Sampling`), these are added. A format (`form: RunFormat`) adds a flag for each format."""
+`argument` define everything else. A field that is a struct of options (`sampling: Sampling`) adds
+all its options. A field that is a format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def kind_of(hint: Any) -> Any:
 
 
 def reading_of(kind: Any) -> Reading | None:
-    """Returns a function that reads values of this type; None for str, int, float, bool, Path."""
+    """Returns a function that reads a text as this type. None means that click reads it."""
     if get_origin(kind) is Literal:
         return lambda flag, given: one_of(flag, given, get_args(kind))
     return kind.__metadata__[0] if get_origin(kind) is Annotated else None
 
 
 class Field(NamedTuple):
-    """An option or argument, without name and type. Types are str, int, float, bool, Path, Time,
-    Count and Literals, also `T | None` and tuples of one. An option not given has `default`."""
+    """Defines an option or argument, except for its name and type. Types are str, int, float, bool,
+    Path, Time, Count and Literals, and `T | None` and tuples of these."""
 
     is_argument: bool
     default: Any
@@ -100,8 +100,8 @@ def option(
     offer: Offer | None = None,
     **more: Any,
 ) -> Any:
-    """Defines an option, which is a flag if it has no `metavar`. `flags`, separated by blanks,
-    replace the flag made from the field's name. `more` is passed to click."""
+    """Defines an option, or a switch if there is no `metavar`. `flags` (`-o --output`) replace the
+    flag made from the field's name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(False, value, flags, {**shown, "offer": offer, **more})
@@ -122,7 +122,7 @@ def argument(
 
 
 class CommandLine(NamedTuple):
-    """A command as typed: the words after `linkgauge`, and the names of the options among them."""
+    """A command line: the words after `linkgauge`, and the names of the options that were typed."""
 
     words: tuple[str, ...] = ()
     typed: frozenset[str] = frozenset()
@@ -134,7 +134,7 @@ COMPLETES = "_LINKGAUGE_COMPLETE"
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The options of a command or a group, as fields. `line` is the command as it was typed."""
+    """The options of a command or of a group, as fields. `line` is the command line."""
 
     line = CommandLine()
 
@@ -143,7 +143,7 @@ class Options:
 
 
 def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
-    """Yields name, type and definition of all options in order. A format's definition is None."""
+    """Yields each option's name, type and definition, which is None for a format."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from members(hint)
@@ -161,7 +161,7 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
-    """Returns options with these values by name. Raises InputError for more than one format."""
+    """Makes an options object from values by name. Raises InputError for more than one format."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -174,8 +174,8 @@ def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = 
 
 
 def read(name: str, hint: Any, field: Field, given: object) -> Any:
-    """Returns an option's value, given as a value or as text. An option of several values takes one
-    or several. Raises InputError for a value that the option does not take."""
+    """Converts an option's value, which may be a text. If the option takes several values, accepts
+    one value, too. Raises InputError for an invalid value."""
     if given is None:
         return () if get_origin(hint) is tuple else field.default
     if get_origin(hint) is tuple:
@@ -206,7 +206,6 @@ def _read(name: str, hint: Any, given: object) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Returns the text of a value. Raises InputError if it has a null character."""
     value = value.value if isinstance(value, Enum) else value
     text = str(fspath(value)) if isinstance(value, PathLike) else str(value)
     if "\0" in text:
@@ -245,7 +244,6 @@ def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Returns `name` if it is known, else raises InputError."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -256,7 +254,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Returns the number. Raises InputError if the type `kind` (such as Threads) forbids it."""
+    """Returns `value`. Raises InputError if the type `kind` (such as Threads) forbids it."""
     import msgspec
 
     try:

@@ -39,7 +39,7 @@ _MOST_PROPOSALS = 1000
 
 
 class Offering(click.Parameter):
-    """A parameter that a shell completes: by `offer`, or else by the words of its metavar."""
+    """A parameter whose values a shell proposes: values from `offer`, or its metavar's words."""
 
     def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -50,7 +50,7 @@ class Offering(click.Parameter):
         return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
 
     def offered(self, ctx: Context, text: str) -> list[str]:
-        """Returns the first proposals that begin with `text`; none if another option is invalid."""
+        """Returns the first values that begin with `text`, or none if another option is invalid."""
         try:
             names = self._offer(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
@@ -63,9 +63,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that the help shows below its heading. If it takes one value and is given several,
-    it drops none silently: an input (`is_input`), such as a baseline, raises InputError; else the
-    last value counts, and a line says so."""
+    """An option that help shows below `heading`. `is_input` is true for an option that names an
+    input, such as a baseline. If an option of one value gets several values, InputError is raised
+    for an input; for other options, the last value counts, and a message says so."""
 
     def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -94,7 +94,7 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument. `quoted` returns the right form of words that lack their quotes."""
+    """An argument. `quoted` returns words with the quotes that the user forgot."""
 
     def __init__(
         self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any

@@ -1,4 +1,4 @@
-"""What a shell proposes for options and arguments. No device is opened for it."""
+"""Proposes values of options and arguments to a shell. Opens no device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def labels(_: Typed) -> Iterable[str]:
 
 
 def devices(typed: Typed) -> Iterable[str]:
-    """Returns the simulated machine's devices, else this machine's: `cuda:N`, PCI addresses."""
+    """Returns the devices of this machine or the simulated one: `cuda:N`, PCI addresses."""
     machine = typed.others.get("machine")
     if machine is not None:
         return _devices(_text(machine))
@@ -44,8 +44,8 @@ def devices(typed: Typed) -> Iterable[str]:
 
 
 def faults(typed: Typed) -> Iterator[str]:
-    """Yields completions of a fault: an example of each kind that begins so; if only one kind does,
-    that kind for each part of the machine; after a part, the parameters of the kind."""
+    """Yields completions of a fault: an example of each kind that begins with the text; after a
+    whole kind, each part of the machine; after a part, the kind's parameters."""
     from linkgauge.backends.sim.faults import ALL, FAULTS, parameters
 
     kind, *rest = typed.text.split(" ")

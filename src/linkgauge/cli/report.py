@@ -1,4 +1,4 @@
-"""Implements `linkgauge report`, which writes kept runs as a page or as a PDF."""
+"""Implements `linkgauge report`, which writes stored runs as a page or as a PDF."""
 
 from __future__ import annotations
 

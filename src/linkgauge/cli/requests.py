@@ -1,4 +1,4 @@
-"""Converts options to settings and requests, and to the text that a run keeps of them."""
+"""Converts options to settings and requests, and back to the text that a run records."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Sets for how long to repeat the plan. Raises InputError for options that do not fit."""
+    """Sets how long a run repeats its plan. Raises InputError for invalid options."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -134,7 +134,7 @@ _MOST_RANKS = 4096
 
 
 def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
-    """Returns the choice of collectives. Raises InputError for values that no collective takes."""
+    """Returns the chosen collectives. Raises InputError for values that no collective takes."""
     default = CollectiveChoice()
     if given.split is not None:
         _check_split(given.split)
@@ -217,7 +217,7 @@ def command_of(asked: Options) -> tuple[str, ...]:
 
 
 def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
-    """Returns the options in effect by flag, as text. The profile's values replace missing ones."""
+    """Returns the options in effect as text, by flag, with the profile's values as defaults."""
     own = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
@@ -244,7 +244,7 @@ def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
 
 
 def _storable(text: str) -> str:
-    """Replaces bytes that UTF-8 cannot hold: they come from a shell in another encoding."""
+    """Replaces characters that UTF-8 cannot encode. They come from a shell in another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Lets commands outlive the reader of their output, and keeps control characters from terminals."""
+"""Keeps commands running after the reader of their output ends, and hides control characters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file that survives if its reader (`| head`) or terminal ends: further output is discarded.
-    With `only_messages`, it survives every error, also a full disk."""
+    """An output file that discards further output once its reader (`| head`) or terminal has ended.
+    If `only_messages` is true, all errors, such as a full disk, have the same effect."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -58,7 +58,7 @@ def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
 
 
 class _Printable:
-    """A stream that removes control characters. A console of rich cleans its own output."""
+    """A stream that removes control characters. rich's consoles remove them themselves."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
@@ -79,13 +79,13 @@ def printing() -> Iterator[None]:
 
 
 def complain(message: str) -> None:
-    """Prints a message on stderr. Of several ranks with one command, only rank 0 prints it."""
+    """Prints a message on stderr. If several ranks run one command, only rank 0 prints it."""
     if is_heard(sys.argv):
         print(f"linkgauge: {printable(message, chr(10))}", file=sys.stderr, flush=True)
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a line that a CI system reads as a command. The caller makes its parts harmless."""
+    """Prints a line that a CI system takes as a command. The caller must escape its parts."""
     print(line, file=unwrapped(stream))
 
 

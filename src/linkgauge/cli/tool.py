@@ -25,8 +25,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where another tool's command measures. Without `backend`, it uses the simulated machine or
-    the first accelerator backend with devices. `wait` waits until another run ends."""
+    """Where another tool's command measures. If `backend` is None, that is the simulated machine or
+    the first accelerator backend with devices. If `wait` is true, waits for another run to end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -35,7 +35,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring. `fabric` has no devices for the backend `host`."""
+    """A machine opened for measuring. `fabric` has its devices, or none for the backend `host`."""
 
     session: Session
     fabric: DeviceSet
@@ -82,7 +82,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Of all processes that mpirun started, lets only the first print during this block."""
+    """Lets only the first of the processes that mpirun started print during this block."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -105,10 +105,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine. `devices` are names as in engine.plan.fabrics; if empty, all. `tells`
-    prints a simulated machine's name on stderr, where parsers do not see it. With `several`, all
-    processes of an mpirun measure the benchmarks `across`: only the first returns, and the others
-    exit once they have served it. Raises InputError if there is no device, except for `host`."""
+    """Opens a machine. `devices` are named as in engine.plan.fabrics (empty: all). If `tells` is
+    true, prints a simulated machine's name on stderr. If `several` is true, all processes of an
+    mpirun measure the benchmarks `across`: only the first process returns, the others serve it and
+    then exit. Raises InputError if there is no device, except for backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -139,7 +139,7 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures benchmarks, and stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
-    null. Raises InputError if a size fits nowhere, DeviceBusy if another run uses a device."""
+    """Measures benchmarks, but stores nothing. `sizes` are in bytes. After Ctrl-C, `finished` is
+    None. Raises InputError if a size exceeds memory, DeviceBusy during another run."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

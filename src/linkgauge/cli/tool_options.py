@@ -1,4 +1,4 @@
-"""Describes the options of other tools in tables, and reads command lines by them."""
+"""Defines options of other tools in tables, and reads command lines by these tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """Arguments that cannot be read or measured. `exit_code` is the other tool's code for them."""
+    """Raised for arguments that a tool cannot read or measure. The tool defines `exit_code`."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -23,9 +23,9 @@ class UsageError(InputError):
 
 class ToolOption(NamedTuple):
     """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
-    the text to a value, and raises ValueError or InputError; without `read`, the option is a
-    switch. `field` names the value, by default as the longest name. `least` and `most` bound the
-    value. With `several`, the option takes one or more words each time."""
+    the text to a value, or raises ValueError or InputError. An option without `read` is a switch.
+    `field` is the value's name (default: the longest name of the option). `least` and `most` bound
+    the value. If `several`, the option takes one or more words each time."""
 
     written: str
     about: str = ""
@@ -48,7 +48,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> Any:
-        """Returns the value of a text. Raises ValueError or InputError for an invalid text."""
+        """Converts a text to a value. Raises ValueError or InputError for an invalid text."""
         value: Any = written if self.read is None else self.read(written)
         low, high = self.least, self.most
         if low is None or value is None or (low <= value and (high is None or value <= high)):
@@ -57,8 +57,6 @@ class ToolOption(NamedTuple):
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Returns a function that reads one of these words, and raises ValueError for others."""
-
     def read(word: str) -> str:
         if word not in words:
             raise ValueError(f"give one of {', '.join(words)}")
@@ -75,7 +73,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits, at most 19: larger numbers exceed any bound. None for other texts."""
+    """Reads decimal digits as a number, at most the first 19. Returns None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -99,8 +97,8 @@ def decimal(written: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads a command line by a table of options; long names may be abbreviated. Raises UsageError
-    with the tool's `exit_code` instead of exiting. Options that were not given are absent."""
+    """Parses a command line by a table of options. Long names may be abbreviated. A wrong command
+    line raises UsageError with the tool's `exit_code`; the process does not exit."""
 
     def __init__(self, options: Iterable[ToolOption] = (), exit_code: int = 1) -> None:
         super().__init__(add_help=False, argument_default=argparse.SUPPRESS)
@@ -115,7 +113,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*one.flags, dest=one.dest)
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Returns the values of the options, by field. Raises UsageError."""
+        """Returns the values of the given options by field. Raises UsageError for a wrong value."""
         given = vars(self.parse_args(list(arguments)))
         for one in self._options:
             if one.dest in given and one.read is not None and not one.several:

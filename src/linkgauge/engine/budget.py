@@ -21,7 +21,7 @@ from .spending import setup_seconds
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
 QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
-"""The aim of a quick run: it grows with the number of cells where that is too short for all."""
+"""A quick run's aim is at most the first (in all) or, if longer, the second times its cells."""
 TIMES = 2.0
 """The factor by which a busy machine may make a run longer."""
 START_SECONDS = 30.0
@@ -30,11 +30,11 @@ FOR_PASSES = 0.9
 """The share of the time for passes over the plan. The rest is for doubtful cells, which are
 measured once more."""
 LOADS, MOST_LOAD = 5.0, 0.125
-"""To load the program and to end the run takes as long as to load it so many times. Loading counts
+"""Loading the program and ending the run take so many times as long as loading it. Loading counts
 as at most this share of the whole time, because the process may have begun long before the run."""
 MOST_END = 0.1
-"""The most of the time that a user gave which is kept for the end. What the end takes longer on a
-busy machine comes on top, so that the time that was given is used for measuring."""
+"""The largest share of a user's time that is reserved for ending the run. On a busy machine, the
+end may take longer and exceed the user's time, so that this time is used for measuring."""
 END_CELL_SECONDS = 0.002
 """CPU seconds to judge and to show a cell."""
 LEAST_SHARE = 0.2
@@ -49,8 +49,8 @@ class Promise(NamedTuple):
 
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
-    """Returns the duration that the user `asked` for or, for "plan", what the plan needs. Returns
-    None without `asked`, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    """Returns a run's duration: what the user `asked` for or, for "plan", what the plan needs.
+    Returns None for None, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     if settings.simulation or settings.soak or settings.profiler:
@@ -66,15 +66,15 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
 
 BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.38, 0.006, 0.02, 0.01
 """The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
-those of a repetition's start and end, of a sample, and of all samples of a latency. Before their
-samples, products rest and wait for 0.2 s. Without these, 29 of 30 recorded runs of one and two
-H200s took 0.8 to 1.2 times what was expected."""
+the seconds of a repetition's start and end, of a sample, and of all samples of a latency. Before
+their samples, products rest and wait for 0.2 s. Without these, 29 of 30 recorded runs of one and
+two H200s took 0.8 to 1.2 times what was expected."""
 SIMULATED_START_SECONDS = 0.7
 
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
-    """Returns about the seconds that a plan takes, on a machine as busy as it is now. Returns None
-    with a profiler, a soak, an AI workload, or a time that the user gave."""
+    """Estimates the seconds that a plan takes, on a machine as busy as it is now. Returns None with
+    a profiler, a soak, an AI workload, or a time that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
@@ -100,7 +100,7 @@ def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) ->
 
 
 def _slowed() -> float:
-    """Returns by which factor this process took longer so far because it waited for CPUs."""
+    """Returns the factor by which waiting for CPUs has slowed down this process so far."""
     return 1 + max(waits_for_cpu(os.getpid()).values(), default=0.0) / time.process_time()
 
 
@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Some time is reserved for the end of the run: more if loading took long or waited for
-    CPUs. If the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Time for ending the run is reserved: more if loading was slow or waited for CPUs. If
+    the user gave a time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

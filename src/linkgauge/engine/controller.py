@@ -1,4 +1,4 @@
-"""Drives a run: has cells measured, and journals each repetition before the next one begins."""
+"""Drives a run: workers measure, and each repetition is journaled before the next one begins."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Observer:
         """Called when a repetition of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """Called when a table's result is final, unless doubtful cells are measured again."""
+        """Called when a table is complete. Its doubtful cells may still be measured again."""
 
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
@@ -94,9 +94,9 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures the cells of a plan that the `records` lack, then once more the cells that `doubts`
-    returns. The first record holds the plan. After Ctrl-C, the run's `finished` is null; after the
-    loss of a rank, it is set. Raises ResultsError if the journal cannot be written."""
+    """Measures the planned cells that `records` lack, then once more the cells that `doubts`
+    returns. The first record holds the plan. The run's `finished` is None after Ctrl-C, but is set
+    after the loss of a rank. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -193,8 +193,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The seconds that a run has spent measuring, without times when it was interrupted. On a
-    simulated machine, they are simulated: at least `REPETITION_SECONDS` for each repetition."""
+    """Counts the seconds that a run has spent measuring, without interruptions. On a simulated
+    machine, a repetition counts its simulated seconds, at least `REPETITION_SECONDS`."""
 
     def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
@@ -224,7 +224,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
+        """Lets a signal end this block, but not `keep`. Records the kernel's last messages then."""
         with self._interrupts:
             try:
                 yield

@@ -1,5 +1,4 @@
-"""Decides when a cell is finished: when it needs no more repetitions. Cells that are equivalent
-show together how much their figures vary between repetitions."""
+"""Decides whether a cell needs more repetitions."""
 
 from __future__ import annotations
 
@@ -16,22 +15,21 @@ from linkgauge.model.transfer import Cell
 
 _DEGREES = 6
 """The degrees of freedom that the variance between repetitions should have. Student's t is then
-2.45, little more than the 1.96 of a known variance. They also show whether the precision can be
-reached."""
+2.45, little more than the 1.96 of a known variance."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """The fewest samples of a cell that show that it cannot become precise."""
 REPETITIONS = 3
-"""The repetitions of a cell that make its interval count the variation between moments."""
+"""The repetitions that a cell needs for an interval that includes variation over time."""
 PRODUCT_REPETITIONS = 6
-"""Those of a product on a device: its speed under a power cap varies between moments, unlike that
-of other products, and by three repetitions alone Student's t makes ranges of ±5 %."""
+"""The repetitions of a matrix product on a device: its speed under a power cap varies between
+moments, and by three repetitions alone Student's t makes ranges of ±5 %."""
 
 
 def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
-    """Returns a key that equivalent cells share: they have the same figure, and transfers by the
-    same kinds of engines between the same kinds of memories. Devices and directions may differ."""
+    """Returns a key that equivalent cells share. Equivalent cells have the same kinds of figure,
+    engines and memories, but their devices and directions may differ."""
     scales = not cell.does.follows_pointers
     shapes = tuple(
         [
@@ -59,8 +57,8 @@ def least_repetitions(equivalent: int) -> int:
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a cell with merged repetitions is done: it is precise, out of time, skipped, failed,
-    or too noisy to become precise. A cell that passes gets `always` repetitions at any rate."""
+    """Whether a cell needs no more repetitions: it is precise, out of time, skipped, failed, or too
+    noisy to become precise. A cell that passes needs at least `always` repetitions."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)
@@ -86,8 +84,8 @@ def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
 
 
 def is_enough(cell: CellResult, least: int, settings: Settings) -> bool:
-    """Whether a cell with merged repetitions is done although there is time: it failed, cannot be
-    repeated, or is precise enough. `max_time` counts only if `precision` is 0."""
+    """Whether a cell needs no more repetitions even if there is time, because it failed, cannot be
+    repeated, or is precise enough. `least` is the fewest repetitions."""
     if cell.status != "pass" or _is_complete(cell, least, settings):
         return True
     if len(cell.repetitions) < least:

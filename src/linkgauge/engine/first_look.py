@@ -15,8 +15,8 @@ from .rounds import ARRAY, SHARE, TIMES, part_of_cache
 BUDGET = 25.0
 """The seconds that the whole run may take, if the user gave no budget."""
 MAX_TIME, RATE_TIME = 1.5, 1.5
-"""The most seconds of sampling of a cell, instead of the quick profile's: there are few cells, and
-each needs several repetitions for its range."""
+"""The most seconds for samples of one cell. The quick profile has other values, but a first run has
+few cells, and each cell needs several repetitions for its range."""
 _MI = 1 << 20
 
 
@@ -29,8 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the smallest and the largest buffer to try: `TIMES` the node's part of the caches,
-    and `TIMES` all caches, as far as memory allows. Returns None if no node has CPUs."""
+    """Returns the sizes of the smallest and largest buffer to try: `TIMES` times the node's part of
+    the caches, and `TIMES` times all caches, as far as memory allows. Returns None without CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None

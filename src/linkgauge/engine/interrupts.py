@@ -30,7 +30,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """In this block, ignores signals that end a run, so that a second one discards no result."""
+    """Ignores ending signals during this block, so that a second signal discards no result."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
@@ -41,9 +41,9 @@ def undisturbed() -> Iterator[None]:
 
 
 class Ending(Signals):
-    """Ends a command in two steps. The first signal ends measuring, or only calls `say` (in the
-    signal handler) if it arrives in a `concluding` block. A signal at least `AGAIN_SECONDS` later
-    raises SystemExit with 128 plus its number."""
+    """Ends a command in two steps. The first signal ends measuring. In a `concluding` block, the
+    first signal only calls `say` (in the signal handler). A signal at least `AGAIN_SECONDS` later
+    raises SystemExit with 128 plus the signal's number."""
 
     def __init__(self, say: Callable[[], object]) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Ending(Signals):
 
 
 class Interrupts(Signals):
-    """Delays a signal that arrives in a `held` block until the block ends, even by an error."""
+    """Delays a signal that arrives in a `held` block until the block ends or raises an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ _NEW_OBJECTS = 50_000
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Makes the garbage collector run seldom in this block: it takes time and frees nothing."""
+    """Makes the garbage collector run seldom during this block, because it would free nothing."""
     before = gc.get_threshold()
     if before[0] >= _NEW_OBJECTS:
         yield

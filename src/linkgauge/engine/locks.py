@@ -3,7 +3,7 @@
 A run holds a device by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`,
 which the kernel removes when the process ends. A process that connects learns the holder's process
 id, and its connection ends when the holder ends. Names are visible only within a network namespace,
-so containers do not see each other's runs. Only Linux has such names: elsewhere nothing is held."""
+so containers do not see each other's runs. On other systems than Linux, no device is held."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the devices to hold for a plan: names by PCI address or else UUID. Leaves out devices
-    that have neither, simulated ones, and host memory, because CPUs serve any number of runs at
-    once. Returns none for a run of several ranks, which hold their devices themselves."""
+    """Returns the names of the devices that no other run may use during a plan, by PCI address or
+    else UUID. Leaves out devices without either. Host memory is not held, because CPUs serve any
+    number of runs. Returns an empty dict for simulated machines and for runs of several ranks."""
     if machine.simulated is not None or machine.ranks:
         return {}
     keys = {device.memory: device.pci or device.uuid for device in machine.all_devices}
@@ -49,8 +49,8 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (names by key) during this block. If another run holds one, raises
-    DeviceBusy, which names it; with `wait`, calls `tell` once and waits until all are free."""
+    """Holds devices (names by key) during this block. If another run holds one of them, raises
+    DeviceBusy or, if `wait` is true, calls `tell` once and waits until all are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.
@@ -102,7 +102,7 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the process that holds this device, as far as visible; None without one."""
+    """Describes the process that holds this device. Returns None if no process does."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:

@@ -42,10 +42,10 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Returns a device set for each accelerator backend. It holds the devices that are named
-    (`opencl:1`, an index of every backend, a UUID or a PCI address), or all. `with_cpus` includes
-    host processors that a backend lists as devices. Host memory is on `host_node`, by default near
-    each device. Raises InputError for a device or node that does not exist."""
+    """Returns a device set for each accelerator backend. `devices` names devices (`opencl:1`, an
+    index in every backend, a UUID or a PCI address); if empty, all count. `with_cpus` includes host
+    processors that a backend lists. `host_node` is the node of host memory (None: near each
+    device). Raises InputError for a device or node that does not exist."""
     nodes = machine.host.nodes
     known, present = machine.all_devices, [node.index for node in nodes]
     for name in devices:
@@ -108,7 +108,7 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """Makes benchmarks from rows: device rows for each device set, host rows once for the nodes in
     `host`. With the profile `full`, host rows cover all pairs of nodes not in `separate`. `buffer`
-    is in bytes, from a first look. Raises InputError if there are no benchmarks."""
+    is the buffer size in bytes of a first look. Raises InputError if no benchmark results."""
     whole = DeviceSet("host", tuple(host), profile=profile, separate=separate, buffer=buffer)
     of_host = (whole,) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
@@ -127,9 +127,9 @@ def make_plan(
     profile: str | None = None,
 ) -> Plan:
     """Returns a table for each benchmark and size. Cells are numbered from `first` on. Cells that
-    do not fit in memory are skipped with the reason. `size_of` adapts the sizes of a `profile` to
-    the caches. With `parallel_pairs`, disjoint pairs of devices are measured at the same time.
-    Raises InputError if no cell of a size can be measured."""
+    do not fit in memory are skipped with the reason. `profile` is the profile that gives the sizes,
+    None if a user does (`size_of`). With `parallel_pairs`, pairs without a common device are
+    measured at the same time. Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     shared = Shared()
     numbers = count(first)
@@ -163,7 +163,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Orders cells by rounds. If a round's pairs do not fit in memory together, each runs alone."""
+    """Orders cells by rounds of disjoint pairs. Pairs of a round that exceeds memory run alone."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))
@@ -243,7 +243,7 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
 
 
 def _held(cells: Sequence[Cell], size: int) -> dict[Memory, tuple[int, int]]:
-    """Returns the bytes of all buffers in each memory, and of the largest."""
+    """Returns, for each memory, the bytes of all its buffers together, and of the largest one."""
     held: dict[Memory, tuple[int, int]] = {}
     for cell in cells:
         for memory, need in cell.buffers(size):
@@ -298,7 +298,7 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns about the most seconds that a plan takes; None if the number of samples is fixed."""
+    """Estimates the most seconds that a plan takes; None with a fixed number of samples."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

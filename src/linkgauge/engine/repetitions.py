@@ -1,10 +1,10 @@
-"""Plans repetitions. Each takes samples of a cell again, with other buffers and at another time.
+"""Plans repetitions. A repetition takes samples of a cell again, with other buffers and later.
 
 A run goes over its plan in passes. The first passes show how equivalent cells vary; later passes
 repeat the cells whose interval is too wide. A cell ends when its interval is narrow enough, its
 time is used, or more repetitions would not help. Under a time budget, later passes take the least
-precise cells first, while time is left. A budget that the user gave decides from the first pass on
-which cells are measured (`spending`). The next repetition depends only on earlier ones, so an
+precise cells first, while time is left. If the user gave the budget, `spending` decides from the
+first pass on which cells are measured. The next repetition depends only on earlier ones, so an
 interrupted run resumes where it stopped."""
 
 from __future__ import annotations
@@ -50,10 +50,8 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Peers:
-    """Equivalent cells. Each gets `always` repetitions, whatever time they take: several for matrix
-    products, whose speed depends on the card's power, and where ranks share CPUs, because one
-    repetition then shows mostly which ranks had a CPU. `waiting` counts the cells that this pass
-    still repeats."""
+    """Equivalent cells. `always` is how many repetitions each cell gets, however long they take.
+    `waiting` is the number of cells that this pass still repeats."""
 
     __slots__ = ("always", "cells", "merged", "settings", "waiting")
 
@@ -65,8 +63,8 @@ class _Peers:
 
 
 class _Cell:
-    """A planned cell, and the cells that are measured `together` with it (itself included). `took`
-    is the seconds of its last repetition. `cut` is whether the time budget ended it."""
+    """A planned cell. `together` are the cells measured at once, this one included. `took` is the
+    seconds of the last repetition. `cut` is true if the time budget ended the cell."""
 
     __slots__ = ("cut", "ended", "merged", "number", "peers", "picked", "taken", "together", "took")
 
@@ -150,7 +148,8 @@ class Repetitions:
             one.peers.waiting += 1
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
-        """Returns unmeasured cells, else those that lack repetitions, else the least precise."""
+        """Returns the cells to measure next under a user's time budget: unmeasured cells, else
+        cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
         lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
@@ -166,8 +165,8 @@ class Repetitions:
         return self._least_of(one) - len(one.taken)
 
     def order(self) -> Sequence[int]:
-        """Returns the tables' indices in this pass's order. Second repetitions are made in reverse,
-        so that drift over time does not look like a difference between tables."""
+        """Returns the tables' indices in this pass's order. Second repetitions go backwards, so
+        that drift over time does not look like a difference between tables."""
         if self._spending is None:
             return range(len(self._plan))[:: -1 if self.turn == 1 else 1]
         is_second = {len(one.taken) for one in self._due} == {1}
@@ -228,8 +227,8 @@ class Repetitions:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass over these cells and those measured with them, whatever time they took
-        before. If the user gave a budget, it is then used to its end."""
+        """Adds a pass over these cells and all cells measured with them, even if their time is used
+        up. The time left of a user's budget is then spent on imprecise cells."""
         asked = [self._tables[cell.table][cell.place] for cell in cells]
         self._again = {one for own in asked for one in own.together}
         if self.has_time_left and self._spending is not None:
@@ -258,7 +257,7 @@ class Repetitions:
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
-        """Returns the seconds of all cells' least repetitions, each of which takes `of` seconds."""
+        """Estimates the seconds until all cells have their least number of repetitions."""
         placed = (
             (own[cell.place], of(table, cell))
             for table, own in zip(self._plan, self._tables, strict=True)
@@ -357,6 +356,7 @@ class Repetitions:
 
 def _always(cell: PlannedCell, settings: Settings, is_oversubscribed: bool) -> int:
     on_device = any(transfer.engine.owner.is_device for transfer in cell.transfers)
+    # The speed of a product varies with the card's power.
     if cell.does.product is not None and on_device and settings.simulation is None:
         return PRODUCT_REPETITIONS
     return REPETITIONS if is_oversubscribed or cell.does.product else 1

@@ -1,4 +1,4 @@
-"""The request for a session as plain values: equal requests on one machine lead to equal plans."""
+"""The request for a run as plain values. Equal requests on one machine lead to equal plans."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class What(Protocol):
         """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends to open. Raises InputError for mistakes found without opening."""
+        """Returns the backends to open. Raises InputError for mistakes in the request."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Returns the benchmarks. Raises InputError for memories or devices that do not exist."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by name and by prefix; without either, those of the profile.
-    `host_mode` selects one mode in which host threads access arrays; None selects all modes."""
+    """A choice of catalog benchmarks by `names` and `prefixes`; if both are empty, of the profile's
+    benchmarks. `host_mode` selects how host threads access memory; None selects all ways."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
-        """Describes the devices if they have too many pairs to measure all. Returns None otherwise,
-        and if benchmarks or a sample of pairs were chosen."""
+        """Describes the devices if there are too many to measure all pairs. Returns None otherwise,
+        or if the request names benchmarks or takes a sample of pairs."""
         is_open = not (self.names or self.prefixes or self.only_d2d)
         sampled = request.settings.sample_pairs is not None
         if not is_open or sampled:
@@ -155,8 +155,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name; between hosts the backend of MPI, or of the
-        network for NICs and UCX."""
+        """Returns the backends that transfers name, and the network's or MPI's between ranks."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -188,15 +187,14 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a run, complete except for the machine. Empty `backends` or `devices` select
-    all; the backend `host` stands for the host's own benchmarks. `only_first` uses only the first
-    backend that has devices. `with_cpus` also measures host processors that a backend lists as
-    devices (PoCL), as they are if the user names a backend or benchmarks. The sizes of a `profile`
-    may be adapted; without one the user chose them. `memory` replaces pinned host memory. `tune`
-    first searches the devices' best settings. `budget` is the seconds of the whole run, or "plan"
-    for as many as its plan needs; null for no limit. `buffer` is a size in bytes from a first look.
-    `wait` waits until another run ends. The run is stored below `out`, or nowhere if null.
-    `command` and `options` are only recorded."""
+    """A request for a run. Empty `backends` or `devices` select all; the backend `host` stands for
+    the host's own benchmarks. If `only_first` is true, only the first backend with devices is used.
+    Processors that a backend lists as devices (PoCL) are measured only if `with_cpus` is true or
+    the request names backends or benchmarks. `profile` is null if the user chose the sizes.
+    `memory` replaces pinned host memory. `tune` first searches the devices' best settings. `budget`
+    is the seconds of the whole run, "plan" for as many as its plan needs, or null for no limit.
+    `buffer` is the buffer size in bytes for a first look. `wait` waits until another run ends. The
+    run is stored below `out`, or nowhere if null. `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -244,7 +242,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. False for a comparison of configurations."""
+        """Whether benchmarks or transfers are named. False for a comparison of configurations."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON

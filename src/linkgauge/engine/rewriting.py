@@ -49,8 +49,8 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """Makes devices copy by this kind of engine. Names and titles no longer name an engine, and
-    equal benchmarks are kept once. Raises InputError if no device copies."""
+    """Makes devices copy by this kind of engine. Removes the engine from names and titles, and
+    merges benchmarks that become equal. Raises InputError if no device copies."""
 
     def driven(cell: Cell) -> Cell:
         if not cell.does.is_copy:

@@ -15,8 +15,8 @@ from linkgauge.model.transfer import Benchmark, PairSample, Place, SampledPairs
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Returns each ordered pair's round. Pairs of a round share no player: they can run at the same
-    time. There are N − 1 rounds per direction, or N if N is odd."""
+    """Returns the number of the round in which each ordered pair of players meets. The pairs of a
+    round share no player, so that they can run at the same time."""
     rounds: dict[tuple[str, str], int] = {}
     meetings = _exchanges if len(players).bit_count() == 1 else _circle
     for number, met in enumerate(meetings(players)):
@@ -30,13 +30,13 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Pairs a power of two of players: in a round, all pairs differ in the same bits."""
+    """Yields the rounds of 2^n players. A round yields the pairs of players who meet."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """The circle method: one player stays in place, and the others move by one after each round."""
+    """Yields rounds by the circle method: one player stays, the others move on by one."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -109,16 +109,14 @@ three buffers."""
 
 
 def part_of_cache(machine: Machine, node: Node) -> int:
-    """Returns the bytes of last-level cache that the node's CPUs have on their processor: size of a
-    cache / CPUs that share it × these CPUs. A virtual machine does not show how many CPUs share it,
-    so the processor's family tells the part of a core."""
+    """Returns the bytes of last-level cache for the CPUs of a node, which may share a cache."""
     whole = node.last_level_cache or 0
     details = machine.known.host
     last = max(details.caches, key=lambda one: (one.level, one.shared_by), default=None)
     part = whole
     if last is not None:
         part = min(whole, last.size * len(node.cpus) // max(last.shared_by, 1))
-    if machine.is_virtual:
+    if machine.is_virtual:  # which does not show how many CPUs share a cache
         family = family_of(details.cpu_code)
         of_core = family.cache_per_core if family is not None else None
         part = min(part, (of_core or _UNLISTED) * len(node.cpus))
@@ -126,14 +124,14 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns a benchmark's size in bytes. `size` is the profile's or, if `profile` is None, the
-    user's. In a profile, host benchmarks get a larger size if `size` would measure caches. Copies
-    between ranks' host memories get a smaller one if that suffices, to allocate windows faster."""
+    """Returns a benchmark's size in bytes. `size` comes from the profile or, if `profile` is None,
+    from the user, and then stays as it is."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes
     if benchmark.backend == ACROSS_RANKS and profile in ENLARGED:
         parts = [part_of_cache(machine, node) for node in nodes]
+        # As small as possible, but larger than the caches.
         return min(size, max(-(-TIMES * max(parts, default=0) // _MI) * _MI, ARRAY))
     if benchmark.backend != "host" or profile not in ENLARGED:
         return size
@@ -141,14 +139,14 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
     free = [node.memory_available for node in nodes if node.memory_available is not None]
     wanted = -(-TIMES * caches // _MI) * _MI
     most = min(free, default=wanted * SHARE) // SHARE
-    enough = min(wanted, most // _MI * _MI)
+    enough = min(wanted, most // _MI * _MI)  # exceeds the caches, if memory allows
     if any(cell.does.array for cell in benchmark.cells):
         return max(enough, min(size, ARRAY, max(_MI, most // _MI * _MI)))
     return max(size, enough)
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns a table's title, which tells if a profile's size fits in the host's caches."""
+    """Returns a table's title, which says if a profile's size fits in the host's caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -42,8 +42,8 @@ from .rounds import draw
 
 
 class Session:
-    """A machine that is open for measuring, as last surveyed. `folder` is null until the run's
-    folder exists, and for a run that is not stored."""
+    """A machine that is open for measuring. `machine` is the result of the last survey. `folder` is
+    None until the run's folder exists, and stays None if the run is not stored."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
@@ -88,8 +88,8 @@ class Session:
         )
 
     def look_first(self, *, measures: bool = True) -> None:
-        """If the request is a first look at the host, finds the size of its buffers by measuring,
-        in little more than a second. Without `measures`, takes the smallest size."""
+        """If the request is a first look at the host, finds the size of its buffers by measuring
+        for about a second. If `measures` is false, takes the smallest size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
@@ -140,9 +140,9 @@ class Session:
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, then once more the cells that `doubts` returns. After Ctrl-C,
-        `finished` is null and the run has the results so far. Raises DeviceBusy if another run
-        measures a device, and InputError or ResultsError if results cannot be written."""
+        """Measures the plan, then once more the cells that `doubts` returns. After Ctrl-C, the run
+        has the results so far and its `finished` is None. Raises DeviceBusy if another run measures
+        a device, and InputError or ResultsError if results cannot be written."""
         request = self.request
         if request.out is not None:
             check_writable(Path(request.out))
@@ -179,7 +179,7 @@ class Session:
             self.request, self.folder = request, folder
 
     def end(self) -> None:
-        """Begins to end the workers. Nothing can be measured afterwards."""
+        """Tells the workers to end, without waiting. Nothing can be measured afterwards."""
         self._worker.end()
 
     def _open(self, plan: Plan) -> Opened:
@@ -204,7 +204,7 @@ class Session:
         )
 
     def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the plan's budget: for a later plan of the session, what is left of the first."""
+        """Returns the plan's time budget. A session's later plans get the time that is left."""
         request, what = self.request, self.request.what
         named = what.names if isinstance(what, Selection) else ()
         found = budget_of(plan, request.settings, request.budget, self._began, named)
@@ -215,7 +215,7 @@ class Session:
         return found
 
     def _tune(self, observer: Observer) -> None:
-        """Tunes one device of each model, for 30 to 40 s. Raises InputError if none can be."""
+        """Tunes one device of each model, for 30 to 40 s. Raises InputError if no device can be."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():
@@ -249,9 +249,8 @@ def unasked(machine: Machine) -> list[str]:
 def opened(
     request: RunRequest, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Iterator[Session]:
-    """Opens a session. `first` is a worker process that already runs. With `brief`, the session
-    only shows and plans: it opens only backends whose devices cannot be known otherwise, and waits
-    at most `brief` seconds for them."""
+    """Opens a session. `first` is a worker process that already runs. If `brief` is given, the
+    session is only for showing and planning, and waits at most `brief` seconds for each backend."""
     with closing(workers_of(request.settings, first, brief)) as worker:
         yield Session(request, worker)
 

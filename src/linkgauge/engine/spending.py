@@ -1,9 +1,9 @@
 """Decides on which cells of a plan a user's time budget is spent.
 
 As many benchmarks as possible get three repetitions of each cell, the most wanted first. A
-benchmark begins only if there is time for all repetitions that earlier cells still lack, as
-estimated from their first ones. All cells that get a turn are measured once before any is repeated,
-so that the repetitions of a cell are far apart."""
+benchmark begins only if the time left is enough for all repetitions that earlier cells still lack,
+as estimated from their first repetitions. All chosen cells are measured once before a cell is
+repeated, so that a cell's repetitions are far apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linkgauge.model.settings import REPETITION_SECONDS, Budget
 from .enough import REPETITIONS
 
 _RECENT = 9
-"""The last repetitions of equivalent cells that show how long another one takes."""
+"""The number of recent repetitions from which the time of the next one is estimated."""
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
@@ -30,14 +30,14 @@ estimates only."""
 
 
 def setup_seconds(size: int) -> float:
-    """Returns about the most seconds to prepare and to verify a cell of `size` bytes."""
+    """Estimates the most seconds that it takes to prepare and verify a cell of `size` bytes."""
     return SETUP_SECONDS + size / SETUP_RATE
 
 
 class Spending:
-    """Chooses the cells to measure. `tables` has the tables' indices in the order of their turns.
-    No cell is repeated for precision after `until` seconds of measuring. `groups` has each table's
-    measurable cells, and `class_of` identifies equivalent cells."""
+    """Chooses the cells to measure. `tables` is the tables' indices in the order of their turns.
+    After `until` seconds of measuring, no cell is repeated for precision. `groups` is the
+    measurable cells of each table. `class_of` returns equal values for equivalent cells."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class Spending:
             for table, own in zip(self.tables, self._next, strict=True)
             for group in own
         }
-        """The seconds of a repetition of each group, as far as they are known before."""
+        """The seconds of a repetition of each group, as estimated from its size."""
         self._own: dict[Group, float] = {}
         """The seconds of the last repetition of each group."""
         self._equivalent: dict[Hashable, deque[float]] = {}
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Records a repetition's seconds. Of cells measured together, the first has them all."""
+        """Records the seconds of a group's repetition, if `key` is the first cell of a group."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -79,15 +79,15 @@ class Spending:
         return self._class_of(group[0]), len(group)
 
     def _cost(self, group: Group) -> float | None:
-        """Returns the seconds of a repetition, or None if no equivalent cell was measured. It is at
-        most twice the median, because a first repetition may have searched for a kernel."""
+        """Returns the seconds of a repetition, or None if no equivalent cell was measured."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
             return None
+        # At most twice the median: a first repetition may have searched for a kernel.
         return min(self._own.get(group, median(equivalent)), 2 * median(equivalent))
 
     def still_to_come(self, seconds: float) -> int:
-        """Returns about how many repetitions of cells never measured fit in so many seconds."""
+        """Estimates how many repetitions of cells never measured fit in this many seconds."""
         cells = sum(len(group) for left in self._next for group in left) if self._reaches else 0
         repeated = sum(map(len, self._own))
         fitting = repeated * seconds / max(sum(self._own.values()), 1e-9)
@@ -107,8 +107,8 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns the next benchmark's cells, as far as all their repetitions fit in so many
-        seconds. A cell without a measured equivalent is returned alone."""
+        """Returns as many cells of the next benchmark as fit into `seconds` with all repetitions. A
+        cell is returned alone if no equivalent cell was measured before."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():
             while left:

@@ -1,4 +1,4 @@
-"""Keeps the figures of runs in a database. Every run asks `is_off`, so this loads no other file."""
+"""Keeps the figures of runs in a database. Every run loads this file, so it loads no other."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def without_secrets(text: str, url: URL) -> str:
 
 
 def default_file() -> Path:
-    """Returns linkgauge/history.db in $XDG_DATA_HOME, or else in ~/.local/share. Raises InputError
+    """Returns linkgauge/history.db in $XDG_DATA_HOME, else in ~/.local/share. Raises InputError
     without a home folder."""
     base = os.environ.get("XDG_DATA_HOME") or ""
     # The XDG specification requires relative paths to be ignored.

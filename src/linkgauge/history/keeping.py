@@ -75,7 +75,7 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
 def medians_before(
     run: Run, last: int, equivalent: Equivalent, fewest: int
 ) -> EarlierMedians | None:
-    """Returns `earlier_medians`, or None if the history is off. Raises LinkgaugeError."""
+    """Returns `earlier_medians` of the history; None if it is off. Raises LinkgaugeError."""
     with _reading() as store:
         if store is None:
             return None
@@ -85,7 +85,7 @@ def medians_before(
 
 
 def runs_before(run: ComparableRun, last: int) -> tuple[EarlierRun, ...]:
-    """As `earlier_runs`, without figures; none if the history is off. Raises LinkgaugeError."""
+    """Returns earlier runs but not their figures; none without history. Raises LinkgaugeError."""
     with _reading() as store:
         if store is None:
             return ()

@@ -47,13 +47,12 @@ def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Converts rows. Raises ValidationError if a value has a wrong type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects runs by the fields that are set. `accelerator` is a part of a model's name. `since`
-    and `until` (exclusive) are in microseconds since 1970. `last` keeps only the latest."""
+    """Selects runs. A field that is not set selects all. `accelerator` is a part of a model's name.
+    `since` and `until` (exclusive) are in µs since 1970. `last` is how many latest runs to take."""
 
     host: str | None = None
     label: str | None = None
@@ -83,7 +82,7 @@ def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
     """Returns a history for each machine and setup, its oldest run first. Profiled and interrupted
-    runs and failed cells are left out. Without `places`, all cells count. Raises StoreError."""
+    runs and failed cells are left out. If `places` is empty, all cells count. Raises StoreError."""
     with store.reading() as connection:
         wanted = [tables.c.benchmark == benchmark]
         named = {
@@ -168,8 +167,8 @@ def earlier_runs(
     last: int | None = None,
     benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
-    """Returns complete earlier runs of the same machine and setup, latest first. If the level of a
-    run was accepted, begins with that run. Profiled runs are left out. Raises StoreError."""
+    """Returns complete earlier runs of the same machine and setup, latest first. Profiled runs are
+    left out, and so are runs before the last run that a user accepted. Raises StoreError."""
     with store.reading() as connection:
         where, _ = _before(connection, run)
         if label is not None:
@@ -187,11 +186,10 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns medians of the run's benchmarks in complete runs before it, of the same machine and
-    setup. Only runs count that were no worse than their predecessors or whose level was accepted.
-    Of the `last` of these, those in a machine state `equivalent` to the latest one's are taken, or
-    all if they are fewer than `fewest`. Worse runs since the latest that counts are returned, too.
-    Returns None if no run counts. Raises StoreError."""
+    """Returns medians of the run's benchmarks in the `last` earlier runs that count, and in worse
+    runs after them. A run counts if it is complete, of the same machine and setup, and no worse
+    than the runs before it (or accepted). If `fewest` of them are in a state `equivalent` to that
+    of the latest one, the others are left out. Returns None if no run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
@@ -205,6 +203,7 @@ def earlier_medians(
         latest = states[found[0].state]
         same = [one for one in found if equivalent(states[one.state], latest)]
         after = runs.c.started > microseconds(found[0].started)
+        # Worse runs after the latest run that counts are added.
         low = _of(PastRun, _rows(connection, [*where, ~counts, after], last))
         counting = [*low, *(same if len(same) >= fewest else found)]
         numbers = {one.number: number for number, one in enumerate(counting, start=1)}
@@ -219,8 +218,8 @@ def earlier_medians(
 
 
 def _before(connection: Connection, run: ComparableRun) -> tuple[list[_Condition], _Condition]:
-    """Returns the conditions for earlier runs, and one for those that count: runs that were no
-    worse than their predecessors, or that were measured before the level was accepted."""
+    """Returns the conditions for earlier runs, and the condition for runs that count: runs that
+    were no worse than the runs before, or that began before a user last accepted a run."""
     machine = machines.c.digest == machine_row(run.machine)["digest"]
     setup = setups.c.digest == setup_row(run.settings)["digest"]
     where: list[_Condition] = [
@@ -352,7 +351,6 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
-    """Returns the names of all benchmarks in the history. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(tables.c.benchmark).distinct()).scalars())
 

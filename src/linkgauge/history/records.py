@@ -26,7 +26,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError if it is none."""
+    """Converts an ISO 8601 time to microseconds since 1970. Raises ValueError if it is invalid."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -61,7 +61,7 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns a machine's row. It omits the number of accelerators, because one may be lost."""
+    """Returns a machine's row. It stays equal if one of several accelerators of a model is lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -73,8 +73,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings that figures depend on and that are not the default. Precision,
-    durations and sizes are not among them."""
+    """Returns the settings that figures depend on, except default values. Precision, durations and
+    sizes are not among them."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -105,7 +105,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns the row of the machine's state, and its facts' rows without the state's number."""
+    """Returns the row of the machine's state, and the rows of its facts without the state's id."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -121,7 +121,7 @@ def table_row(result: Result) -> Row:
 
 
 def cell_row(table: Row, of: SeriesId) -> Row:
-    """Returns a cell's row. `table` is the row of its table, with the number `id`."""
+    """Returns a cell's row. `table` is the row of the cell's table, including its `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     key = digest(bytes.fromhex(table["digest"]), *kept.values())
     return {"digest": key, "table_id": table["id"], **kept}
@@ -135,7 +135,7 @@ def figure_row(figure: Figure) -> Row:
 
 
 def run_row(run: Run, path: str | None, verdict: RunVerdict | None) -> Row:
-    """Returns a run's row, without the numbers of machine, state and setup. `digest` identifies the
+    """Returns a run's row without the ids of its machine, state and setup. `digest` identifies the
     run; `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname

@@ -71,8 +71,7 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction. With `alone`, there are no other writers. Raises StoreError if the
-        history is read-only."""
+        """Begins a transaction. `alone` excludes other writers. Raises StoreError if read-only."""
         if self._read_only is not None:
             said = f"{self._read_only} cannot be written to, so it can only be read"
             raise StoreError(_line(self._url, said))
@@ -103,9 +102,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Opens the history, and creates its tables if it is empty. Raises InputError if a later
-    version wrote it, or if it is missing and `must_exist`; MissingPackage without PostgreSQL's
-    driver; and StoreError if opening fails."""
+    """Opens the history and creates missing tables. Raises InputError if a later linkgauge wrote
+    the history, or if it is missing and `must_exist` is true. Raises MissingPackage if PostgreSQL's
+    driver is missing, and StoreError for other errors."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -151,7 +150,7 @@ def _bring_up(store: Store) -> None:
 
 
 def _unwritable(path: Path) -> Path | None:
-    """Returns the file or its folder, if not writable: SQLite writes a journal beside the file."""
+    """Returns the file or its folder if it is not writable; None if both are writable."""
     places = (path.parent, path) if path.is_file() else ()
     return next((place for place in places if not os.access(place, os.W_OK)), None)
 
@@ -195,7 +194,7 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether the file is on a network file system: there, no WAL works (sqlite.org/wal.html)."""
+    """Whether a file is on a network file system, where WAL fails (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -250,7 +249,7 @@ def columns_of(connection: Connection, table: Table) -> set[str]:
 
 
 def add_columns(connection: Connection, table: Table) -> None:
-    """Adds the columns that an earlier version's table in the database lacks."""
+    """Adds the columns that the database's table lacks, if an earlier version created it."""
     there, dialect = columns_of(connection, table), connection.dialect
     form = "ADD COLUMN IF NOT EXISTS" if dialect.name == "postgresql" else "ADD COLUMN"
     for column in table.columns:

@@ -1,7 +1,6 @@
-"""The tables of the history. If they change, `VERSION` changes, and store.py must convert earlier
-ones; a new field of a figure is only a nullable column. Rows that several runs share are stored
-once, and found by their digest. A figure's key begins with the cell, so that a cell's figures are
-read quickly. Reading a damaged value raises ValidationError."""
+"""The tables of the history. If they change, `VERSION` changes, and store.py must convert older
+tables. Only a nullable column in `figures` needs no new version. Rows that several runs share are
+stored once, and found by their digest. Reading a damaged value raises ValidationError."""
 
 from __future__ import annotations
 
@@ -215,6 +214,7 @@ missing in a database of an earlier version are null, and are added before the n
 figures = Table(
     "figures",
     metadata,
+    # The key begins with the cell, so that the rows of a cell are read quickly.
     Column("cell_id", ForeignKey(cells.c.id), primary_key=True),
     Column("run_id", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True, index=True),
     *_kept,

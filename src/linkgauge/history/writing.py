@@ -1,4 +1,4 @@
-"""Adds runs to the history, accepts the level of a run's figures, and removes runs."""
+"""Adds runs to the history, removes runs, and accepts a run as the start of comparisons."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def accept(store: Store, run: PastRun, moment: int) -> None:
-    """Accepts the level of a run's figures: later runs of its machine and setup are compared only
-    with this run and later ones. `moment` is in microseconds since 1970. Raises StoreError."""
+    """Accepts a run's figures as normal: later runs of the same machine and setup are compared only
+    with this run and runs after it. `moment` is in microseconds since 1970. Raises StoreError."""
     with store.writing() as connection:
         add_columns(connection, runs)
         setup = select(setups.c.id).where(setups.c.digest == run.setup).scalar_subquery()

@@ -1,1 +1,1 @@
-"""Judges figures: what to reach, which cells do not reach it, and which part is at fault."""
+"""Judges figures: the expected figures, the cells that miss them, and the parts at fault."""

@@ -21,15 +21,15 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.units import count_of
 
 Severity = Literal["fail", "warn", "note", "unknown", "waived"]
-"""`fail` costs bandwidth or correctness, `warn` may, `unknown` could not be read here, `waived` is
-accepted."""
+"""`fail` costs bandwidth or correctness, and `warn` may cost them. `unknown` could not be read,
+and `waived` is accepted."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a check found. `about` is a part, or the name of something else. `cells` and `lines` of
-    the kernel's log are its evidence, and `explained_by` names the findings that explain it.
-    `value` is in the unit that the catalogue of checks gives."""
+    """One problem that a check found. `about` is a part of the machine, such as a link, or another
+    name. `cells` names cells as evidence. `lines` has lines of the kernel's log. `explained_by`
+    names findings that explain this finding. `value` is in the unit that the catalogue gives."""
 
     check: str
     severity: Severity
@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def about_names(self) -> tuple[str, ...]:
-        """Returns the part's own name, and the names of the ends that it joins."""
+        """Returns the subject's name and, for a part of the machine, the names of its ends."""
         return (self.subject, *sorted(self.ends))
 
     @property
@@ -54,7 +54,6 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def is_grave(self) -> bool:
-        """Whether the finding is a failure or a warning."""
         return self.severity in ("fail", "warn")
 
     @property
@@ -67,8 +66,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """What checks read. `machine` was read before the run, and `after` is its inventory after the
-    run. `tool` is another program that measured, if any. Without a run, only `machine` is known."""
+    """Data that checks read. `machine` was read before a run, `after` was read after the run.
+    `tool` is the program that measured (None: linkgauge). Without a run, only `machine` is set."""
 
     machine: Machine
     after: Inventory | None = None
@@ -91,21 +90,21 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
 
 
 ANY = 1.0
-"""The loss of a part that no loss would show."""
+"""The loss of a part whose loss no figure would show, however large."""
 
 
 class Undetectable(msgspec.Struct, frozen=True):
     """Parts of one kind that may be slow although no figure shows it.
 
     kind: The kind of part.
-    parts: The parts by name, each with the largest loss that may go unnoticed, as a share of its
-      rate; 1 if any loss may."""
+    parts: The largest loss that may go unnoticed, as a share of the part's rate, by the name of the
+      part; 1 if any loss may go unnoticed."""
 
     kind: Kind
     parts: dict[str, float]
 
     def __str__(self) -> str:
-        """Formats `any loss of host:0-host:1 and less than 10% of 3 links`."""
+        """Formats `any loss of host:0-host:1 and a loss below 10% of 3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, (name, loss)) for name, loss in self.parts.items())

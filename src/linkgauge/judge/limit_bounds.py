@@ -1,4 +1,4 @@
-"""Parses the bound that a limit or a waiver names.
+"""Parses bounds, such as `≥ 50 GB/s`, of limits and waivers.
 
     limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
     statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
@@ -7,8 +7,8 @@
               | "GFLOP/s" | "TFLOP/s" | "events/s" | "tokens/s" | "requests/s" | "%"
     expected  = "achievable" | "theoretical"
 
-The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and
-`slow_p99`: percentiles of bandwidths themselves would be the fastest samples."""
+The statistic defaults to the median. `p95` and `p99` mean `slow_p95` and `slow_p99`, because a
+plain high percentile of bandwidths would be among the fastest samples."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ QUANTITY = {
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """`value` is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden
-    time), or a share of the expected figure that `of` names."""
+    """A bound on a statistic of a cell's samples: lower if `at_least` is true, else upper. `value`
+    is in `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time) or, if
+    `of` names an expected figure, a share of this figure."""
 
     statistic: str
     at_least: bool
@@ -51,14 +52,14 @@ class StatisticLimit(msgspec.Struct, frozen=True):
 
 
 def parse_bound(text: str, where: str = "", units: Units = UNITS) -> StatisticLimit:
-    """Returns the bound in a text. Raises NotationError, which points at the error."""
+    """Parses a bound. Raises NotationError, which points at the place of the error."""
     parser = _LimitParser(text, where)
     parser.units = units
     return parser.bound()
 
 
 class _LimitParser(Cursor):
-    """Parses the grammar above: `bound` reads a whole limit."""
+    """Parses the grammar at the top of this file: `bound` reads a whole limit."""
 
     units = UNITS
     blanks = frozenset(" \t\u00a0")

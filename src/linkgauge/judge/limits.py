@@ -4,8 +4,8 @@
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
       - {limit: ">= 0.9 × achievable"}
 
-`device` is a pattern for the device's model (the processor's if only the host takes part),
-`benchmark` one for the benchmark's name; both accept `*`, `?` and `[…]` and default to all.
+`device` is a pattern for the device's model (the processor's if only the host takes part).
+`benchmark` is a pattern for the benchmark's name. Both accept `*`, `?` and `[…]`; default: all.
 `limit` is a bound as in `limit_bounds.py`."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIELDS = ("device", "benchmark", "limit")
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A limit of a file. `text` is the limit as written, `where` names the file and the line."""
+    """A limit of a limits.yml. `text` is the limit as written, `where` its file and line."""
 
     device: str
     benchmark: str
@@ -99,8 +99,8 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(tables: Tables, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError for a limit that fits no table, or if all limits are for other models. Some
-    of them may be, because one file may serve several machines."""
+    """Raises InputError if a limit fits no table, or if no limit is for a device model of this
+    machine. Some limits may be for other models, because one file may serve several machines."""
     for limit in limits:
         named = [table for table in tables if fnmatchcase(table.benchmark, limit.benchmark)]
         if not named:
@@ -188,7 +188,7 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> Iterable[CellResult]:
-    """Returns the cells under a limit: for bus bandwidths, the largest size of each row."""
+    """Returns the cells under a limit; for bus bandwidths, only the largest size of each row."""
     if not _is_of_bus(result, limit):
         return result.cells
     by_size = sorted(result.cells, key=lambda cell: cell.bytes or 0)

@@ -35,26 +35,28 @@ _PACKETS = re.compile(
 _AGAIN = "TcpRetransSegs"
 _HAD_SEGMENTS, _HAD_REPORTS = "TcpExtTCPDSACKRecvSegs", "TcpExtTCPDSACKRecv"
 _REPORTED = "TcpExtTCPDSACKOldSent"
-"""Segments that the other end had already, as the sender learnt, and the reports of that (DSACK,
-RFC 2883) that it received and that the receiver sent. Where these were sent again, nothing was
-lost: a timer was too fast, or a CPU too slow."""
+"""`_HAD_SEGMENTS` counts segments that the receiver already had when they came, `_HAD_REPORTS` the
+reports of this that the sender received (DSACK, RFC 2883), `_REPORTED` those that the receiver
+sent. Such segments were not lost: a timer was too fast, or a CPU too slow."""
 _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
-"""Segments that came late, by their timestamps, or were sent a third time, as hardly one is that
-was lost."""
+"""Counters of segments that came late according to their timestamps, or were sent a third time.
+Hardly any lost segment is sent a third time."""
 _WAITED, _WINDOW = "TcpExtTCPOFOQueue", 1000
-"""Segments that waited for earlier ones, and how many wait behind a lost one, at most (1.4 MB)."""
+"""The counter of segments that waited for earlier ones. At most `_WINDOW` wait behind a lost one:
+1.4 MB."""
 _RETRIES, _DOUBLE = "completer_retry_err", "duplicate_request"
-"""How often rxe sent packets again, also because an answer was late, and those that came twice."""
+"""rxe's counters of packets that it sent again, also because an answer was late, and of those that
+came twice."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
-"""What rises in low cells explains them if, for the same bytes, it rises so many times as often
-as in others."""
+"""Counters explain low cells if they rise so many times as often per byte in low cells as in other
+cells."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What counters mean. `names` are regular expressions for whole names; `origin` is the source
-    of the text `counts`."""
+    """An entry of network_counters.yml: the meaning of counters. `names` are regular expressions
+    for whole names. `counts` is what they count, `origin` is the source of `counts`."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -71,15 +73,15 @@ def meanings() -> tuple[Meaning, ...]:
 
 @cache
 def meaning_of(source: CounterSource, name: str) -> Meaning | None:
-    """Returns the first meaning that matches a counter's name, or None."""
+    """Returns the first entry of network_counters.yml that matches a counter, or None."""
     own = (one for one in meanings() if source in one.source)
     found = (one for one in own if any(re.fullmatch(form, name) for form in one.names))
     return next(found, None)
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How much a kind of counter rose on one rank's host: `events` is the largest rise of `names`,
-    among `packets` and `bytes` in `seconds`. `about` is a cable, an interface or a rank."""
+    """Counters of one kind that rose on a rank's host during a cell. `events` is the largest rise
+    of the counters `names`. `packets` is the host's count in `seconds`; the cell moved `bytes`."""
 
     case: Case
     about: Part | str
@@ -111,7 +113,7 @@ def is_low(cell: CellResult) -> bool:
 
 
 def counted(evidence: Evidence) -> Iterator[Counted]:
-    """Yields counters that rose. Duplicate packets count only if nobody sent them again."""
+    """Yields counters that rose. Does not count packets that arrived twice because of a resend."""
     adapters = (one for one in evidence.machine.known.adapters if one.leads_to)
     cables = {one.name: Part.link(one.device, one.leads_to or "") for one in adapters}
     for case in cases_of(evidence):
@@ -184,7 +186,7 @@ def network_errors(evidence: Evidence) -> frozenset[Part]:
 
 
 def explains(found: list[Counted], evidence: Evidence) -> bool:
-    """Whether cells are low and the counters rose more often per byte there than elsewhere."""
+    """Whether counters rose clearly more often per byte in low cells than in other cells."""
     low = [one for one in found if one.is_low]
     if not low:
         return False

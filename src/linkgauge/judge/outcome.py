@@ -21,15 +21,15 @@ from .peers import behind
 from .verdict import BELOW, judge, pair_of
 
 _BROKEN = (1, 3)
-"""A cell failed. One that was interrupted, or measured nothing, is judged by its figures."""
+"""The exit codes of runs with a failed cell."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a run: `found` holds all findings, `findings` those to report. If `low`, a
-    cell is low and no other process explains it. Without `verdict`, `code` depends on statuses
-    only. `unjudged` says why nothing is judged. If `broken`, a cell failed; if `judged`, a cell has
-    a verdict. No figure shows `undetectable` losses. `waived` holds accepted findings, and notes on
-    unused waivers."""
+    """The outcome of one run. `code` is the exit code. `found` is all findings, `findings` the
+    findings to report. `verdict` is false if only the cells' statuses count. `unjudged` says why
+    the run cannot be judged. `low` is true if a cell is low and no other process explains that;
+    `broken` if a cell failed; `judged` if a cell has a verdict. `undetectable` is losses that no
+    figure shows. `waived` is accepted findings and notes on unused waivers."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -45,14 +45,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def accepted(self) -> frozenset[str]:
-        """Returns the names of the cells on which waived findings rest."""
+        """Returns the names of the cells that are the evidence of waived findings."""
         return frozenset(
             cell for one in self.waived if one.severity == "waived" for cell in one.cells
         )
 
     @property
     def word(self) -> RunVerdict:
-        """Returns the worst verdict: fail, then low, then warn (also for perhaps low cells)."""
+        """Returns the run's verdict: the first that applies of fail, low, warn, ok, not judged."""
         if self.broken or failed(self.findings):
             return "fail"
         if self.low:
@@ -70,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> tuple[RunVerdict, int, tuple[Finding, ...], tuple[Undetectable, ...]]:
-        """Returns the values that follow the schema in each document with a verdict."""
+        """Returns the verdict, exit code, findings and undetectable losses for a document."""
         return self.word, self.code, (*self.findings, *self.waived), self.undetectable
 
     def parts(self, *checks: str) -> list[str]:
@@ -82,9 +82,9 @@ def outcome_of_setup(findings: tuple[Finding, ...]) -> Outcome:
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Judges a run. If it passed, its exit code is 1 if a finding about a measured part is a
-    failure, or if a cell is low although no process used its devices and its host was not busy.
-    Without `verdict`, or if the run cannot be judged, only statuses count."""
+    """Judges a run. If `verdict` is false or the run cannot be judged, only the cells' statuses
+    count. Else, even if all cells passed, the exit code is 1 if a finding about a measured part is
+    a failure, or if a cell is low and neither another process nor a busy host explains that."""
     code = exit_code(run)
     why = why_unjudged(run)
     if not verdict or why is not None:
@@ -136,7 +136,7 @@ def _unsteady(evidence: Evidence) -> frozenset[str]:
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
     """Returns the cells to measure again: cells that are low, perhaps low or unsteady, and cells
-    that a single benchmark and repetition show to be behind their peers."""
+    that are slower than their peers in only one benchmark and one repetition."""
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
@@ -152,14 +152,14 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
 
 
 _MOST_PAIRS = 128
-"""With more, only neighbouring pairs are measured, which touch each device and its links."""
+"""With more pairs, only neighbouring pairs are measured. They still cover each device."""
 
 
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of devices that send each other data in a low collective, and that the run has
-    not measured: alone, such pairs may show the slow link."""
+    """Returns pairs of devices that send each other data in a low collective, and between which the
+    run has no copy. A copy between them may show the slow link."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):
@@ -177,7 +177,7 @@ def pairs_in_doubt(
 
 
 def why_unjudged(run: Run) -> str | None:
-    """Returns why figures cannot judge the hardware, or None if they can."""
+    """Returns the reason why a run's figures cannot judge the hardware, or None if they can."""
     machine = run.machine
     if run.lost is not None:
         return f"rank {run.lost.number} was lost"

@@ -1,4 +1,4 @@
-"""Collects what is known about each PCIe link, for the checks."""
+"""Collects the known facts about each PCIe link, for the checks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
-"""A single reading may catch a link waking up."""
+"""The number of latest readings whose highest counts: a link may be waking up at one reading."""
 _CLEAR = 0.97
-"""The share of its peers' figure below which copies over a link that counts errors are slow."""
+"""The share of the peers' figure below which cells are clearly slower than their peers."""
 
 
 class PcieChain:
-    """A PCIe link: the function below and, if visible, the port above. `loaded_*` are the latest
-    readings under load, `fastest` the highest one. `both_*`: whether both maxima are known."""
+    """A PCIe link between `function` and the `port` above (None if invisible). `speed` (GT/s) and
+    `width` (lanes) are the most that the known ends support. `both_speeds` and `both_widths` are
+    true if both ends are known. `loaded_*` are the highest of the latest readings under load."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """Whether the link is below its maximum; None if unknown, as idle links may be slower."""
+        """Whether the link is below its maximum; None if unknown: idle links may be slower."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -80,7 +81,7 @@ def _least(*values: float | None) -> float | None:
 
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
-    """Returns the PCIe links of accelerators and RDMA adapters, and of the switches above."""
+    """Returns the PCIe links of accelerators and RDMA adapters, and of the switches above them."""
     return tuple(_hops(evidence))
 
 
@@ -142,8 +143,9 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
-    """Returns the largest share of its peers' median figure that a cell over a link reaches, if all
-    cells over it stay clearly below. Returns None if a cell is low: its verdict then says so."""
+    """If two or more cells over a link are all clearly below the median of their peers on other
+    links, returns the largest share of the median that a cell reaches. Returns None otherwise, or
+    if a cell's verdict is low already."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

@@ -1,7 +1,6 @@
-"""Finds cells that are clearly slower than their peers. A part's cells are compared with those of
-at least three other parts of its kind. The margin follows from how much these cells differ
-(Student's t): copies between devices agree within 0.1 %, copies over the PCIe of a shared host do
-not. Two benchmarks or two repetitions must show a loss, so that no brief disturbance counts."""
+"""Finds cells that are clearly slower than their peers: the cells of at least three other parts of
+the same kind. The more the peers differ from each other, the larger a loss must be (Student's t).
+Two benchmarks or two repetitions must show the loss, so that a brief disturbance does not count."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ number of comparisons (Bonferroni)."""
 
 
 class Behind(NamedTuple):
-    """A cell that is slower than its peers. `loss` is the missing share of the `usual` figure. If
-    `is_sure`, another benchmark of the part or another repetition of the cell confirms it. If
-    `at_best`, the highest repetitions were compared, because the part counted errors."""
+    """A cell slower than its peers. `usual` is the peers' median. `loss` is the share of `usual`
+    that the cell lacks. `is_sure` is true if another benchmark or repetition shows the loss.
+    `at_best` is true if the fastest repetitions were compared, because the part counted errors."""
 
     case: Case
     usual: float
@@ -62,7 +61,7 @@ def classes(evidence: Evidence) -> list[list[Case]]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key of peers: the same setting in a sweep, the same two nodes for CPU pairs."""
+    """Returns a key that a cell has in common with its peers."""
     if case.equivalent is not None:
         return case.equivalent
     ends = case.cell.transfers[0].memories
@@ -107,9 +106,8 @@ def behind(evidence: Evidence) -> tuple[Behind, ...]:
 
 
 def _with_errors(part: Part, equivalent: Sequence[Sequence[Case]]) -> Iterator[Behind]:
-    """Yields cells of a part that counted errors, if two benchmarks together show a loss. Only this
-    part is tested, because the errors point to it. The highest repetitions are compared, because
-    other programs may slow a repetition, but speed none up."""
+    """Yields slow cells of a part that counted errors, if several benchmarks show a loss. Compares
+    the fastest repetitions, because other programs slow a repetition, but speed none up."""
     sides = [grouped((part in one.timed, one) for one in own) for own in equivalent]
     both = [(one[True], one[False]) for one in sides if len(one) > 1 and len(one[False]) >= ENOUGH]
     usual = {case: median(map(_at_best, others)) for own, others in both for case in own}
@@ -132,7 +130,6 @@ def _at_best(case: Case) -> float:
 
 
 def _noise(case: Case) -> frozenset[str]:
-    """Returns the kinds of a cell's parts, on which the variation of its figure depends."""
     return frozenset(part.kind for part in case.timed)
 
 

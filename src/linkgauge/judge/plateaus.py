@@ -1,14 +1,14 @@
 """Finds levels of a memory hierarchy: the plateaus of measured latencies over sizes. The CPU's
-description of its caches is not used, because other guests may occupy most of a cache. A level
-spans about an octave of sizes or more, varies by a few percent, and is well above the level before.
-All points are assigned at once by the least sum of costs:
+description of its caches is not used, because other virtual machines may occupy most of a cache. A
+level spans a factor of about two in size or more, varies by a few percent, and is well above the
+previous level. Points are assigned to levels so that the sum of these costs is least:
 
     a point of a level      ((log latency - log level) / TOLERANCE)², at most OUTLIER
     a point between levels  BETWEEN
     a level                 LEVEL
 
-TLB misses cause small rises, which mostly stay below `APART`. A level that only small pages show,
-not huge pages, comes from address translation and is left out."""
+TLB misses cause small rises, which mostly stay below `APART`. A level that appears with
+small pages but not with huge pages comes from address translation and is left out."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
     @cache
     def chains(first: int) -> list[tuple[float, int, float]]:
-        """Returns what may precede a level that begins at point `first`, the cheapest first: cost,
-        number of the level before, and least height."""
+        """Returns what may precede a level that begins at point `first`, the cheapest first. A
+        tuple has the cost, the index in `best` (-1: none), and the level's least log latency."""
         ended = (
             (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
             for number, (spent, below, (_, end), _) in enumerate(best)

@@ -1,5 +1,5 @@
-"""Finds patterns in matrices and curves. A pattern is no failure: it shows how the machine is
-built, or where to look."""
+"""Finds patterns in tables and curves of figures. A pattern is no failure: it shows how the machine
+is built, or where to look."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .findings import Evidence, Finding
 from .size_lines import at_sizes
 
 ASYMMETRIC = 0.9
-"""The share of the other direction's figure below which directions differ."""
+"""Two directions differ if one figure is below this share of the other."""
 _APART = 1.25
 """The least ratio between two levels of figures that form classes."""
 _TIGHT = 0.05
@@ -85,7 +85,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Reports figures on two levels, such as those of pairs with different numbers of links."""
+    """Reports pairs whose figures form two groups, such as pairs with one link and with two."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -125,7 +125,7 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of two separate groups, or None. `figures` must ascend."""
+    """Returns the medians of two groups of ascending figures, or None without two groups."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -143,7 +143,7 @@ Point = tuple[float, float, Case]
 
 
 def curves(evidence: Evidence) -> Iterator[list[Point]]:
-    """Yields curves: cells at three sizes or more, and the rows of sweeps."""
+    """Yields curves: cells measured at three sizes or more, and the rows of sweeps."""
     several = at_sizes(evidence.results, _LEAST)
     found = grouped(
         (_curve_of(case), (setting, figure, case))
@@ -260,8 +260,8 @@ def _shown_at(point: Point) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the index at which a curve stops growing, or None. In logarithms, its slope is at
-    least 0.5 before this point, and at most half as steep after it."""
+    """Returns the index of the point at which a curve stops growing, or None. On logarithmic axes,
+    the slope is at least 0.5 before this point, and at most half as steep after it."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -278,7 +278,7 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns Theil-Sen slopes up to each point: one bad point hardly changes such medians."""
+    """Returns for each point the median slope between all points up to it (Theil-Sen)."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

@@ -1,6 +1,6 @@
-"""Finds for each part the largest loss that would go unnoticed. A loss is noticed if a cell falls
-behind its fastest peers that do not use the part, its expected figure or earlier runs, or if all
-cells of the part together show it."""
+"""Finds, for each part of the machine, the largest loss that the figures would not show. A cell
+shows a loss if it is slower than its expected figure, than earlier runs, or than its fastest peers
+that do not use the part. All cells of a part may also show a loss together."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """Returns how full a cell makes a link: a half full link may lose half without effect."""
+    """Returns a function for the share of a link's rate that a cell uses (1 if unknown)."""
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
     crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
 
@@ -71,8 +71,9 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 def _undetectable(
     rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest loss among `SIZES` that would go unnoticed."""
+    """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
+        # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
         known = [(row, needed) for row, (_, needed) in rows.items()]
         if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
@@ -81,8 +82,8 @@ def _undetectable(
 
 
 def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell alone shows (1: it shows none). `top` is the fastest of
-    its peers that do not use the part; `past` has earlier runs that may show a loss."""
+    """Returns the smallest loss that a cell's figure alone shows, or 1 if it shows none. `top` is
+    the figure of the fastest peer without the part, 0 if unknown. `past` has earlier runs."""
     needed = [_hidden(row, top, SLOW)] if top else []
     expected = row.case.cell.expected
     if expected is not None and expected.achievable and not expected.measured:
@@ -94,10 +95,9 @@ def _needed(row: Row, top: float, past: Evidence | None) -> float:
 
 
 def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss with which a cell stays above the share `bound` of `reference`: what
-    the cell may have lost already, or what it may still lose."""
+    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`."""
     share = row.figure / reference
-    present = 1 - share if share >= bound else 0.0
+    present = 1 - share if share >= bound else 0.0  # the cell may have lost this already
     return max(present, 1 - bound / share * math.exp(-2 * row.off))
 
 
@@ -117,7 +117,8 @@ def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> b
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields switches and links between switches that no cell crosses, if one end is crossed."""
+    """Yields unused links between two fabric switches of which at least one is used, and the unused
+    switch. Leaves out links to an unused switch with devices."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
@@ -130,7 +131,7 @@ def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Reports parts without peers, expected figures or earlier runs: no loss of them shows."""
+    """Reports parts that no peer, expected figure or earlier run would show to be slow."""
     every = undetectable_of(evidence)
     if parts := [name for one in every for name, loss in one.parts.items() if loss == ANY]:
         subject, they = parts[0], "it is slow"

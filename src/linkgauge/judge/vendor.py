@@ -45,7 +45,7 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Returns the vendor's command without its comment, or `lspci -vv` for other vendors."""
+    """Returns the vendor's command without its comment, or `lspci -vv` for an unknown vendor."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 

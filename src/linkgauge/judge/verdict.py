@@ -1,4 +1,4 @@
-"""Judges figures by what the hardware should reach, and by their peers."""
+"""Judges figures by the expected figures of the hardware, and by their peers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .peers import LOW as LOSS
 from .peers import Behind, behind, classes, figures_of
 
 FAR = 0.75
-"""A path that lost half of its lanes or links is that far off."""
+"""The share of peers below which a cell is far from them, as if half of the lanes were lost."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
@@ -48,8 +48,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns results with peers: a cell far from its peers gets their median. A cell without
-    another expected figure is judged by this median."""
+    """Returns the results with cells compared with their peers. A cell far from its peers gets the
+    peers' median as `peers`. A cell without another expectation is judged by this median."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -113,7 +113,7 @@ def with_lines(run: Run) -> Run:
 
 
 HELD = 0.9
-"""Below this share of their best, a figure that is as expected of its links is degraded."""
+"""The share of the figure with all links at best, below which an expected figure is degraded."""
 LOW = 0.75
 """The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
@@ -121,7 +121,7 @@ NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin f
 yet. A loss of half the lanes, speed or links is well below."""
 
 COPIED = 0.9
-"""Of a single copy between two healthy devices, 0.91 and more are known."""
+"""The same for a single copy between two devices: healthy ones reach 0.91 or more."""
 
 HIGH = 1.03
 """A higher figure comes from a cache, or the expectation is wrong. 3 % are margin for clocks."""
@@ -131,7 +131,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
 
 
 class Judge:
-    """Judges a run repeatedly while it grows. Results that have not changed keep their verdicts."""
+    """Judges a growing run repeatedly. Only what changed is judged anew, and what depends on it."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -184,9 +184,8 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Calls a collective low instead of perhaps low, if copies between two of its devices are low,
-    behind their peers, or slower than on healthy machines: then links are the reason, not the
-    algorithm. Copies that are slower than on healthy machines become low, too."""
+    """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
+    between two of their devices is slow, and copies that are slower than on healthy machines."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
@@ -194,6 +193,7 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
     low = {pair_of(one) for cell in copies for one in cell.transfers}
 
     def judged(cell: CellResult) -> CellResult:
+        # A slow copy shows that a link is the reason, not the algorithm.
         is_low = cell.verdict == "perhaps low" and not low.isdisjoint(exchanging(cell))
         is_low = is_low or _is_short(cell, sent)
         return replace(cell, verdict="low", not_judged=None) if is_low else cell
@@ -269,15 +269,16 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """A cell is low only if its whole interval and its last repetition are low. If only its median
-    is low, it is perhaps low. A total gets the worst verdict of itself and of those transfers that
-    should be as fast as alone. With only a theoretical figure, a cell may be ok, never low."""
+    """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
+    interval and last repetition are below a bound, and perhaps low if only its median is. A total
+    gets the worst verdict among the total and those of its transfers that have an expected
+    figure."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
     if most is not None and cell.summary.median > HIGH * most:
         return "high", None
-    if expected.achievable is None:
+    if expected.achievable is None:  # then a cell is never low
         share = cell.share(expected.theoretical)
         enough = share is not None and share >= LOW
         return ("ok", None) if enough else ("not judged", estimate.without)
@@ -317,7 +318,7 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Makes a low cell perhaps low at the largest size of a curve that still rises."""
+    """Makes a collective's low verdict at the largest size perhaps low, if its rate still rises."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]
@@ -333,6 +334,5 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    """Returns the rate in bytes/s, without the startup time."""
     moving = (cell.headline or math.inf) - START
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

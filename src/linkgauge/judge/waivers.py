@@ -6,9 +6,9 @@
       - {cell: "host_to_device_memcpy_ce [0, 3]", accept: ">= 40 GB/s", owner: ops,
          reason: known slow slot, until: 2027-06-30}
 
-For a check, `accept` is a value in the unit that the catalogue of checks gives, or `warn` or
-`fail`. A waived finding waives its low cells. A finding all of whose cells are waived is waived,
-too. The day on which the run began decides whether a waiver has ended."""
+For a check, `accept` is `warn`, `fail` or a value in the unit that the catalogue of checks gives. A
+waived finding waives its low cells. If all cells of a finding are waived, the finding is waived,
+too. `until` is the last day on which a waived run may have begun."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _accepts(one: Waiver, severity: str, value: float | None, unit: str) -> bool
 
 
 class Waiving:
-    """Applies a host's waivers to findings and verdicts, and records which of them were used."""
+    """Applies a host's waivers to findings and verdicts, and records which waivers were used."""
 
     def __init__(self, waivers: Iterable[Waiver], host: str, started: str) -> None:
         self._waivers = [one for one in waivers if fnmatchcase(host, one.host)]
@@ -141,7 +141,7 @@ class Waiving:
         self, key: CellId, figure: float | None, unit: str, said: str = "",
         parts: Iterable[str] = (),
     ) -> bool:  # fmt: skip
-        """Whether a waiver accepts the figure of a cell; `said` is the cell's other name."""
+        """Whether a waiver accepts a cell's figure. `said` is the cell's name on screens."""
         names = [_bare(name) for name in (key.name, said)]
         used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
         meant = (
@@ -153,7 +153,7 @@ class Waiving:
         return found is not None
 
     def finding(self, one: Finding, waived: Set[str]) -> Finding:
-        """Waives a finding that a waiver covers, or all of whose cells are `waived`."""
+        """Waives a finding if a waiver covers it, or if `waived` names all of its cells."""
         if not one.is_grave:
             return one
         meant = [
@@ -196,7 +196,7 @@ def waive_cells(run: Run) -> Run:
 
 
 def waive_named(run: Run, names: Collection[str]) -> Run:
-    """Waives the low cells with these names, because waived findings are based on them."""
+    """Waives the low cells with these names, which are the evidence of waived findings."""
 
     def waived(result: Result, cell: CellResult) -> CellResult:
         is_waived = cell.verdict in _SPARED and spoken(result, cell) in names
@@ -213,7 +213,7 @@ def _waived(run: Run, change: Callable[[Result, CellResult], CellResult]) -> Run
 def waive_findings(
     run: Run, found: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Returns findings, some of them waived, and notes on waivers that cover nothing."""
+    """Returns the findings, some of them waived, and notes on waivers that cover nothing."""
     waiving, judged = Waiving.of(run), set[str]()
     for result in run.results:
         for cell in result.cells:

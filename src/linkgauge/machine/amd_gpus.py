@@ -25,7 +25,8 @@ _XGMI = 11
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
-    """A GPU in AMD's compute driver. `memory_bus` is in bits, `memory_clock` the maximum in Hz."""
+    """One GPU, as AMD's compute driver (KFD) lists it. `number` is the driver's number of the GPU,
+    `memory_bus` is a width in bits, and `memory_clock` is the maximum in Hz."""
 
     number: int
     address: str
@@ -35,7 +36,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """Returns the GPUs in AMD's compute driver by PCI address; empty without that driver."""
+    """Returns the GPUs that AMD's compute driver (KFD) lists, by PCI address; empty without it."""
     found = (_node(root, name) for name in sorted(root.names(NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -43,8 +44,8 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """Returns a GPU's XGMI links, with rates of one direction. The driver joins all links to the
-    same GPU into one. A GPU that is not in `peers` is named by its PCI address."""
+    """Returns a GPU's XGMI links, with rates of one direction. The driver reports parallel links to
+    the same GPU as one link. A remote GPU that is not in `peers` is named by its PCI address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -124,7 +125,7 @@ _THROTTLERS = {
 
 
 def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
-    """Returns a `gpu_metrics` table's values; all null without it or if its version is unknown."""
+    """Returns the values of a `gpu_metrics` table; all None without a table of a known version."""
     version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
     if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)
@@ -174,7 +175,7 @@ def is_amd(root: Root, address: str) -> bool:
 
 
 def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
-    """Returns the accelerator with the driver's values; `peers` maps PCI addresses to memories."""
+    """Returns `known` with the facts of amdgpu. `peers` maps PCI addresses to memories' names."""
     address = known.pci or ""
     nodes = compute_nodes(root)
     node = nodes.get(address)
@@ -227,7 +228,8 @@ def sense(root: Root, memory: str, address: str) -> Telemetry:
 
 
 def _slot_link(root: Root, address: str) -> PciLink:
-    """Returns the link of the topmost AMD bridge above the GPU, or of the GPU if there is none."""
+    """Returns the PCIe link of a GPU's slot: the link of the topmost AMD bridge above the GPU
+    (cards contain bridges) or, without a bridge, the GPU's own link."""
     line = lineage(address, root.resolve(f"{PCI}/{address}") or address)
     slot = [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
     speed, width, max_speed, max_width = (
@@ -280,7 +282,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Adds the facts that could not be read to `unknown`."""
+    """Returns the accelerator, with the facts that could not be read added to `unknown`."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

@@ -1,4 +1,4 @@
-"""Reads the limits of this process, or of the process that captured a machine's /proc/self."""
+"""Reads the limits of this process or, in a capture, of the process that made the capture."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields `(stem, limit, usage)` for each memory group of this process, innermost first. The
-    paths of its files are stem + limit and stem + usage."""
+    """Yields `(stem, limit, usage)` for each memory control group of this process, innermost first.
+    The file stem + limit has the group's limit, the file stem + usage the bytes in use."""
     membership = root.text("proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -46,7 +46,7 @@ def _chain(group: str) -> tuple[str, ...]:
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the smallest memory limit in bytes, or None, and whether it could be read."""
+    """Returns the smallest memory limit in bytes (None: no limit), and whether it could be read."""
     read = (root.number(stem + limit) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
@@ -71,7 +71,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the bytes that this process may lock (None: no limit), and whether it is known."""
+    """Returns the bytes that this process may lock (None: no limit), and whether this is known."""
     limits = root.text("proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

@@ -62,13 +62,12 @@ def shown_cpus(root: Root) -> tuple[int, ...]:
 
 
 def microcode(cpuinfo: str) -> str | None:
-    """Returns the microcode versions of all CPUs, separated by commas (x86 only)."""
     found = dict.fromkeys(re.findall(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
     return ", ".join(found) or None
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Returns the numbers of sockets, of cores, and of threads per core; None if unknown."""
+    """Returns the numbers of sockets, of cores, and of threads per core, each None if unknown."""
     packages: set[tuple[int | None, tuple[int, ...]]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -120,7 +119,7 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """Returns the x86-64 level, Arm's version with its vector extension, or RISC-V's extensions."""
+    """Returns the x86-64 level, Arm's version and vector extension, or RISC-V's extensions."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)
@@ -143,7 +142,6 @@ def _x86_level(features: set[str]) -> str:
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """Returns the vendor of an x86 processor, such as GenuineIntel; None for others."""
     return labelled(cpuinfo, "vendor_id") or None
 
 
@@ -151,7 +149,7 @@ _CODES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
 
 
 def cpu_code(cpuinfo: str) -> str | None:
-    """Returns a code such as `GenuineIntel 6 143`, or `0x41 0xd40` of Arm; None for others."""
+    """Returns a code such as `GenuineIntel 6 143` or, on Arm, `0x41 0xd40`; None if unknown."""
     for fields in _CODES:
         found = [labelled(cpuinfo, field) for field in fields]
         if all(found):
@@ -160,7 +158,7 @@ def cpu_code(cpuinfo: str) -> str | None:
 
 
 def arm_core(cpuinfo: str) -> str | None:
-    """Returns the models of Arm's cores; None if one of them is unknown."""
+    """Returns the models of Arm's cores, joined by ` + `; None if one of them is unknown."""
     makers, parts = (
         re.findall(rf"^CPU {field}\s*:\s*0x([0-9a-fA-F]{{1,4}})$", cpuinfo, re.MULTILINE)
         for field in ("implementer", "part")
@@ -205,7 +203,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Returns the bytes of these CPUs' last-level caches in all. A shared cache counts once."""
+    """Returns the total bytes of these CPUs' last-level caches. A shared cache counts once."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -219,7 +217,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of caches, innermost first. `shared_by` counts only these `cpus`."""
+    """Returns the kinds of caches of `cpus`, innermost first. `shared_by` counts only `cpus`."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

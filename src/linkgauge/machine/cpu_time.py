@@ -1,4 +1,4 @@
-"""Reads CPU times since boot. Time counts as stolen while the hypervisor runs something else."""
+"""Reads CPU times since boot. Stolen time is time in which the hypervisor runs something else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CpuTime(NamedTuple):
 
 
 class ProcessTime(NamedTuple):
-    """CPU seconds of a process. `ended` is the CPU seconds of its children that have ended."""
+    """One process: name, parent's id, CPU seconds, and CPU seconds of its ended children."""
 
     name: str
     parent: int
@@ -55,7 +55,7 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns a process's CPU time, or None if it does not exist or is hidden from this one."""
+    """Returns a process's CPU time, or None if the process does not exist or is hidden."""
     text = root.text(f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -73,7 +73,7 @@ def _numbers(words: Iterable[str]) -> list[int]:
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Returns the CPU seconds of a process, its children, and grandchildren that ended."""
+    """Returns the CPU seconds of a process, its children, and ended children of all of them."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
@@ -106,8 +106,8 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """Returns these CPUs' stolen seconds since boot, by ticks of mostly 10 ms. Returns None if the
-    kernel does not report one of the CPUs."""
+    """Returns the seconds stolen from these CPUs since boot, in steps of mostly 10 ms. Returns None
+    if the kernel does not report one of the CPUs."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(root.text("proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

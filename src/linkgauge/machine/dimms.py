@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module, or an empty slot. Modules of a kit have the same `kit` (0: none). An `alone`
-    module has its own channel. `width` is in data bits, and `rate` in transfers/s."""
+    """A memory module or an empty slot. Modules with the same `kit` form a kit (0: no kit). `alone`
+    is true if the module shares no channel. `width` is in data bits, `rate` in transfers/s."""
 
     locator: str
     bank: str
@@ -43,7 +43,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Returns the numbers of huge pages, total and free, by page size in bytes."""
+    """Returns the total number of huge pages and the number of free ones, by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -64,8 +64,8 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the memory's peak rate in bytes/s, or why it is unknown: channels × data bits ÷ 8 ×
-    transfers/s. DIMMs may share a channel: the EDAC driver or the slots' names show channels."""
+    """Returns the memory's peak rate in bytes/s (channels × data bits ÷ 8 × transfers/s). If the
+    rate is None, also returns why it is unknown."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -73,7 +73,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 
 
 def rate_of(dimms: tuple[Dimm, ...], channels: int | None) -> tuple[float | None, str | None]:
-    """Returns the peak rate of `channels` channels in bytes/s, or why it is unknown."""
+    """Returns the peak rate of `channels` channels in bytes/s, or None and why it is unknown."""
     widths = {dimm.width for dimm in dimms}
     rates = {dimm.rate for dimm in dimms}
     if None in widths | rates:
@@ -115,9 +115,8 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Counts the channels with memory by slots' names such as `P0 CHANNEL A` or `DIMM_B1`; None if
-    the names do not show them. If they have no more letters than sockets, a letter names a socket
-    (Dell). Then each DIMM has its own channel only if each socket's DIMMs are one kit."""
+    """Counts the channels with memory by the slots' names, such as `P0 CHANNEL A` or `DIMM_B1`.
+    Returns None if the number is unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)
@@ -126,6 +125,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
     letters = [_LETTER.fullmatch(dimm.locator.upper()) for dimm in dimms]
     if None in letters or sockets is None:
         return None
+    # Letters name sockets (Dell): each DIMM is a channel if every socket's DIMMs are one kit.
     slots = {match.groups() for match in letters if match}
     kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
     one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)
@@ -217,7 +217,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns transfers/s. `extended` is the longer field for high rates."""
+    """Returns transfers/s, or None if unknown. `extended` is the field for high rates."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -62,8 +62,8 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """Returns the hypervisor, and whether this is certain. On x86 a CPU flag shows it; elsewhere
-    the firmware or device tree does. Xen's dom0 and bare metal in a cloud are no guests."""
+    """Returns the hypervisor's name (or None), and whether this is certain."""
+    # Xen's dom0 and a cloud's bare metal have no hypervisor.
     if "control_d" in (root.text("proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = root.text("proc/cpuinfo") or ""
@@ -74,6 +74,7 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     words = f"{firmware} {_words(root, _CLOCKS)}"
     known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", words))
     name = next(known, None)
+    # On x86 a CPU flag shows a hypervisor, elsewhere the firmware or device tree.
     if flags and "hypervisor" not in flags.split():
         return (name if name in _MADE_UP else None), True
     if flags:
@@ -91,7 +92,7 @@ def firmware(root: Root) -> str | None:
 
 
 def container(root: Root) -> str | None:
-    """Returns the kind of container around this process, or None; `overlay root` if unknown."""
+    """Returns the kind of container around this process (`overlay root`: unknown kind), or None."""
     if root.text("run/.containerenv") is not None:
         return "Podman"
     environment = (root.text("proc/1/environ") or "").split("\0")
@@ -110,8 +111,8 @@ def container(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns what the IOMMU does, or why this is unknown. It translates if it does so for one
-    group. (Documentation/ABI/testing/sysfs-kernel-iommu_groups)"""
+    """Returns the IOMMU's mode and None, or None and why the mode is unknown
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
     groups = root.names(GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {root.text(f"{GROUPS}/{group}/type") for group in groups}
@@ -136,8 +137,8 @@ _NVIDIA_VERSION = "proc/driver/nvidia/version"
 
 
 def gpudirect(root: Root) -> str | None:
-    """Returns the module by which adapters access NVIDIA GPUs' memory, or `DMA-BUF`; `none` if the
-    driver has neither; None without the driver."""
+    """Returns how network adapters access NVIDIA GPUs' memory: by a kernel module (its name), by
+    `DMA-BUF`, or not at all (`none`). Returns None without NVIDIA's driver."""
     module = next((one for one in _PEER_MODULES if root.names(f"sys/module/{one}")), None)
     version = root.text(_NVIDIA_VERSION)
     if module is not None or version is None:
@@ -154,8 +155,8 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """A variable that `devices` of a vendor need (all of the vendor's, if empty). `because` says
-    what happens without the variable, and `source` where that is stated."""
+    """An environment variable that a vendor's devices need. `devices` are PCI device ids; empty
+    means all. `because` says what happens without the variable, `source` where this is stated."""
 
     variable: str
     value: str
@@ -203,7 +204,7 @@ def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns a device's needed variables that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`."""
+    """Returns the variables that a device needs and that are set, as `NAME=VALUE`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"

@@ -40,14 +40,14 @@ _MEGABIT = 1e6 / 8
 
 
 class Drivers:
-    """Asks drivers. Asks for the names of counters once, and again if their number changes."""
+    """Reads facts from network drivers or, in a capture, from the output of ethtool."""
 
     def __init__(self, root: Root = ROOT) -> None:
         self._root = root
         self._names: dict[str, tuple[str, ...]] = {}
 
     def counters(self, interface: str) -> dict[str, int]:
-        """Returns the driver's counters, summed over queues: N in a name stands for the queue."""
+        """Returns counters by name, summed over queues; N in a name stands for the queue."""
         found: Iterable[tuple[str, int]] = _counted(self._text("-S", interface))
         if self._root == ROOT:
             found = zip(self._named(interface), self._values(interface), strict=False)
@@ -58,7 +58,7 @@ class Drivers:
         return total
 
     def rings(self, interface: str) -> tuple[int, int, int, int] | None:
-        """Returns the sizes of the receive and the transmit ring, then their largest sizes."""
+        """Returns the sizes of both rings, then their largest sizes; None if unknown."""
         if self._root == ROOT:
             rx_most, _, _, tx_most, rx, _, _, tx = self._ask(interface, _RINGS, "8I") or (0,) * 8
             return (rx, tx, rx_most, tx_most) if rx_most else None
@@ -67,7 +67,7 @@ class Drivers:
         return None if None in values else tuple(values)  # type: ignore[return-value]
 
     def channels(self, interface: str) -> tuple[int, int] | None:
-        """Returns the number of queues in use, and the largest possible number."""
+        """Returns the number of queues in use and the largest possible number; None if unknown."""
         if self._root == ROOT:
             found = self._ask(interface, _CHANNELS, "8I")
             if found is None:
@@ -95,7 +95,7 @@ class Drivers:
         return tuple(name for name, (_, said) in _OFFLOADS.items() if f"{said}: off\n" in text)
 
     def able(self, interface: str) -> float | None:
-        """Returns the highest rate in bytes/s that both ends of the link support, or None."""
+        """Returns the highest rate in bytes/s that both ends support; None if there is none."""
         if self._root == ROOT:
             ours, theirs = self._modes(interface)
         else:
@@ -107,7 +107,7 @@ class Drivers:
         return max(map(int, both)) * _MEGABIT if both else None
 
     def _modes(self, interface: str) -> tuple[list[str], list[str]]:
-        """Returns the rates in Mb/s that the driver supports, and those of the other end."""
+        """Returns the rates in Mb/s that this end and the other end of the link support."""
         first = self._call(interface, struct.pack("I", _LINK), _LINK_BYTES - 4)
         words = -struct.unpack_from("=b", first, 18)[0] if first else 0
         if words <= 0:

@@ -23,8 +23,8 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file that should start with `begins`; if it does not, only its first bytes. Raises
-    OSError, and InputError for more than `most` bytes or for a pipe without a writer."""
+    """Reads a file. If it does not begin with `begins`, returns only its first `len(begins)` bytes.
+    Raises OSError, and InputError for more than `most` bytes or for a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -56,14 +56,13 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Returns the tree. Raises UnicodeEncodeError for half of a surrogate pair, RecursionError for
-    a document that contains itself, and TypeError for a key that is no text."""
+    """Returns the tree if it can be JSON. Raises UnicodeEncodeError for half of a surrogate pair,
+    RecursionError for a tree that contains itself, and TypeError for a key that is no text."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """Returns a short reason why a YAML text could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, TypeError):
@@ -78,7 +77,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads a YAML list below the plural of `what`. Raises InputError with the line at fault."""
+    """Reads a YAML list below the key `{what}s`. Raises InputError that names the line at fault."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,5 +1,4 @@
-"""Reads and writes hardware.yml, which people keep with results. In it they state what the machine
-does not report, such as the revision of a chip."""
+"""Reads and writes hardware.yml, where people state what the machine does not report."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """Returns the machine's values by the keys of hardware.yml; null if not reported."""
+    """Returns the machine's values by the keys of hardware.yml; None for a value not reported."""
     host, rate = machine.host, machine.known.host.memory_rate
     return {
         "host": host.hostname or None,
@@ -76,7 +75,7 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values in the file. Raises InputError if it is unreadable or not as expected."""
+    """Returns the values in the file. Raises InputError if it is unreadable or not `key: value`."""
     import yaml  # 10 ms, and every session imports this module
 
     from .given import MOST_YAML, encodable, read_given, yaml_problem
@@ -100,12 +99,12 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Adds values that the user stated. A stated `dimms` becomes the memory rate if the machine
-    reports none. Raises InputError if it is not like `307.2 GB/s`."""
+    """Returns the machine with `values` that the user stated. Raises InputError if `dimms` is not a
+    memory rate like `307.2 GB/s`."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known
-    if "dimms" in stated and known["dimms"] is None:
+    if "dimms" in stated and known["dimms"] is None:  # a rate that the machine reports wins
         of_host = msgspec.structs.replace(inventory.host, memory_rate=_rate(stated["dimms"]))
         inventory = msgspec.structs.replace(inventory, host=of_host)
     return msgspec.structs.replace(

@@ -18,9 +18,8 @@ _HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def read_host(root: Root = ROOT) -> Host:
-    """Reads the host. On this machine, only CPUs that this process may use count. On a captured
-    one, all online CPUs count, and limits are null. The total memory is the sum over NUMA nodes, as
-    the kernel's may include a GPU's memory."""
+    """Reads the host. On this machine, only CPUs that this process may use count. In a capture, all
+    online CPUs count, and the limit of locked memory is None."""
     meminfo = parse_meminfo(root.text("proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -28,6 +27,7 @@ def read_host(root: Root = ROOT) -> Host:
     hostname, kernel, architecture = _names(root)
     nodes = read_nodes(root, allowed, available)
     sizes = [node.memory_total for node in nodes if node.memory_total is not None]
+    # The sum over NUMA nodes counts, because the kernel's total may include a GPU's memory.
     of_nodes = sum(sizes) if len(sizes) == len(nodes) else None
     return Host(
         hostname=hostname,
@@ -67,7 +67,7 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """Returns the processor's name, or else that of Arm's cores or of the board."""
+    """Returns the name of the processor, else of Arm's cores, else of the board, else None."""
     cpuinfo = root.text("proc/cpuinfo") or ""
     keys = ("model name", "Model Name", "cpu model", "uarch", "cpu")
     named = next(filter(None, (labelled(cpuinfo, key) for key in keys)), None)
@@ -94,7 +94,7 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Returns sizes of file cache. In version 1, `prefix` `total_` includes the groups below."""
+    """Returns the file cache's sizes in bytes. In cgroup v1, `total_` includes child groups."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

@@ -1,5 +1,5 @@
 """Reads network interfaces in the order of `ip link`, then RDMA devices without an interface
-(InfiniBand without IP). The N in the engine `nic:N` is the place in this list."""
+(InfiniBand without IP). In an engine `nic:N`, N is the position in this list, from 0."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tree import ADDRESS, INTERFACES, PCI, ROOT, Root, hexadecimal
 
 _ADDRESSES_V6 = "proc/net/if_inet6"
 _ROCE = "sys/kernel/config/rdma_cm"
-"""What RoCE's connections use by default, if configfs is mounted. (Documentation/ABI/testing/
+"""The default settings of RoCE connections, if configfs is mounted. (Documentation/ABI/testing/
 configfs-rdma_cm)"""
 _UP = 1
 """Linux' flag IFF_UP: the interface is switched on."""
@@ -38,7 +38,7 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """Returns the interfaces. IPv4 addresses are read on this machine, not of a captured one."""
+    """Returns the interfaces. IPv4 addresses are known only on this machine, not in a capture."""
     names = root.names(INTERFACES)
     order = {name: root.number(f"{INTERFACES}/{name}/ifindex") or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -55,8 +55,8 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Sets the steps in the PCI tree from the device to each interface: up to the bridge above
-    both, and down again; null without such a bridge."""
+    """Returns the interfaces with `steps`, the number of steps in the PCI tree from the device up
+    to a shared bridge and down to the interface. `steps` is None without a shared bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics

@@ -30,8 +30,8 @@ _BRIDGE = 0x06
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """A log record. `level` is 0 (emergency) to 7 (debug), `number` counts since boot, `seconds` is
-    by the kernel's clock, and `properties` name the device (SUBSYSTEM, DEVICE)."""
+    """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug). `number` counts since
+    boot. `seconds` is the kernel's clock. `properties` name the device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -45,7 +45,6 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """Parses a record of /dev/kmsg. Returns None if the bytes are no record."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -61,12 +60,12 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""Decodes `\xNN`, which the kernel writes for a backslash and all but printable ASCII."""
+    r"""Decodes `\xNN`, by which the kernel writes backslashes and non-printable characters."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """The drivers and PCI addresses whose log messages are kept: accelerators and adapters."""
+    """The drivers and PCI addresses of devices whose log messages are kept."""
 
     drivers: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
@@ -119,8 +118,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """Returns the line of a record, `seconds` after the run's start. Returns None if the record is
-    of no known kind and concerns no device in `interest`."""
+    """Converts a record to a line of the log. `seconds` is the time since the run's start. Returns
+    None if the record is of no known kind and names no driver or device in `interest`."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -179,8 +178,8 @@ at the end of the log, and BrokenPipeError if records were lost."""
 
 
 class Follower:
-    """Reads new messages that concern the machine. `source` returns the next record, or is the
-    reason why there is no log. `since` is how many seconds ago the run began."""
+    """Reads new messages about the machine's devices. `source` is a function for the next record,
+    or a text that says why there is no log. `since` is how many seconds ago the run began."""
 
     def __init__(
         self,
@@ -200,8 +199,8 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """Returns the lines since the last call, or None without any. The first call always returns
-        a log, with the reason if the kernel's log cannot be read."""
+        """Returns the lines since the last call, or None if there are none. The first call always
+        returns a log, with the reason if the kernel's log cannot be read."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
@@ -265,7 +264,6 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
 
 
 def _open(path: Path) -> int | str:
-    """Returns a descriptor at the log's end, or the reason why there is no log."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

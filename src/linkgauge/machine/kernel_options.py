@@ -1,5 +1,4 @@
-"""Removes secrets from the kernel's command line. Every measuring process imports this module, so
-it must load fast."""
+"""Removes secrets from the kernel's command line. It must load fast: all workers import it."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 
 
 def command_line(content: bytes) -> bytes:
-    """Removes secrets, as in `systemd.setenv=API_TOKEN=x`, and users' names in addresses."""
+    """Removes secrets, as in `systemd.setenv=API_TOKEN=x`, and the user names in URLs."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")

@@ -19,14 +19,14 @@ controllers support RoCE; for other vendors this is not certain."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """Returns an adapter for each port. If a device has several, they are named as `mlx5_0:1`."""
+    """Returns an adapter for each port, named like `mlx5_0:1` if its device has several ports."""
     return tuple(
         adapter for name in sorted(root.names(ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether PCI class and vendor, known without a driver, are those of InfiniBand or RoCE."""
+    """Whether a PCI function with this class and vendor is an InfiniBand or RoCE adapter."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 

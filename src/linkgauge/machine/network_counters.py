@@ -49,8 +49,7 @@ class CounterReader:
         self._folders: Mapping[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self) -> tuple[NetworkCounters, ...]:
-        """Returns the readable counters of interfaces, of RDMA ports and of the host's
-        protocols."""
+        """Returns the counters of interfaces, of RDMA ports and of the host's protocols."""
         return tuple(one for one in self._each() if one.values)
 
     def _each(self) -> Iterator[NetworkCounters]:
@@ -77,7 +76,7 @@ def interface_counters(root: Root, name: str) -> dict[str, int]:
 
 
 def rdma_counters(root: Root, device: str, port: str) -> dict[str, int]:
-    """Returns the counters of a port and its device, without those that a driver sets to `N/A`."""
+    """Returns the counters of a port and its device, except those whose value is `N/A`."""
     folder = f"{ADAPTERS}/{device}"
     places = (f"{folder}/hw_counters", *(f"{folder}/ports/{port}/{of}" for of in (
         "counters", "hw_counters",

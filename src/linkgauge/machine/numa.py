@@ -23,9 +23,8 @@ _FASTER = 2
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the known kinds of memory by node. A node with CPUs has DRAM, or HBM if all chips are
-    HBM; behind a memory-side cache, the kind is unknown. Another node has that of its DAX device.
-    Memory that the firmware reserved is HBM if much faster. In a device tree, memory is DRAM."""
+    """Returns the kind of each node's memory, where it is known. It is unknown for nodes behind a
+    memory-side cache, unless a DAX device tells it."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -47,7 +46,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Returns nodes with memory (Documentation/devicetree/bindings/numa.txt)."""
+    """Returns nodes with memory in the device tree (Documentation/devicetree/bindings/numa.txt)."""
     tree = "proc/device-tree"
     names = (name for name in root.names(tree) if name.startswith("memory@"))
     ids = (root.content(f"{tree}/{name}/numa-node-id") for name in names)
@@ -65,14 +64,13 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Returns a DAX device's kind of memory, or None if the firmware reserved the memory."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """Returns the node's read bandwidth for the nearest CPUs or devices in MB/s (HMAT)."""
+    """Returns the MB/s at which the nearest CPUs or devices read the node's memory (HMAT)."""
     access = f"{NODES}/node{index}"
     rates = (
         root.number(f"{access}/{kind}/initiators/read_bandwidth") for kind in ("access1", "access0")
@@ -86,10 +84,8 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the nodes with memory, except GPUs', and their CPUs that are in `allowed`. No node
-    has more available bytes than `memory_available`. Without NUMA in the kernel, node 0 has
-    everything. A single node gets all CPUs and memory, unless a node without memory has CPUs, or a
-    node is a GPU's."""
+    """Returns the host's nodes with memory, without GPUs' nodes. A node has only CPUs in `allowed`,
+    and at most `memory_available` available bytes."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -98,6 +94,7 @@ def read_nodes(
     if len(with_memory) > 1:
         return with_memory
     lone = with_memory[0] if with_memory else Node(0, ())
+    # A lone node gets all CPUs and memory, unless other nodes are GPUs' or have only CPUs.
     if lone.cpus and (_gpu_nodes(root) or not usable.issubset(lone.cpus)):
         return (lone,)
     # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
@@ -118,7 +115,6 @@ def node_numbers(root: Root) -> tuple[int, ...]:
 
 
 def _gpu_nodes(root: Root) -> set[int]:
-    """Returns the NUMA nodes of GPU memory (POWER9 with V100, GH200, GB200)."""
     texts = (root.text(f"{_GPUS}/{name}/numa_status") for name in root.names(_GPUS))
     found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}
@@ -129,7 +125,7 @@ def node_cpus(root: Root, index: int) -> tuple[int, ...]:
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Returns each node's distances to the nodes `listed`, in order; empty if one is unreadable."""
+    """Returns each node's distances to the nodes in `listed`, in order; empty if unreadable."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}

@@ -11,7 +11,7 @@ from .tree import ROOT, Root
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A package manager. `names` maps common package names to its own, and `driver` has the
+    """A package manager. `names` maps common package names to the manager's names. `driver` has the
     commands that install NVIDIA's driver."""
 
     install: str

@@ -39,7 +39,7 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """Returns the PCI functions, ordered by address, and gaps: facts that could not be read."""
+    """Returns the PCI functions, ordered by address, and the facts that could not be read."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
@@ -107,7 +107,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Returns a function and its bridges: sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
+    """Returns a function and the bridges above it, by address. Bridges' folders contain its own."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):
@@ -126,7 +126,7 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """Returns the addresses from the topmost bridge down to the function; empty if not shown."""
+    """Returns the addresses from the topmost bridge down to the function; empty if unknown."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -207,7 +207,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Returns the link. If the function sleeps, the link does: its speed and width are null."""
+        """Returns the link. The link of a sleeping function has no speed and width."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link

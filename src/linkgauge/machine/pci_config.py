@@ -40,9 +40,9 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A PCI function as its configuration space shows it. `why` is the reason for null fields,
-    `why_extended` that for `acs` and `aer`. Without `why_extended`, a null `acs` or a false `aer`
-    means that the capability is missing. A `silent` function reads as 0xFF in all bytes."""
+    """A PCI function as its configuration space shows it. `why` says why fields are None.
+    `why_extended` says why `acs` or `aer` is None. If `why_extended` is None, `acs` None or `aer`
+    False means that the capability is absent."""
 
     address: str = ""
     aer: bool | None = None
@@ -80,7 +80,7 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Returns the position of the Device Serial Number (7.9.3), at most 8 bytes, or None."""
+    """Returns where the Device Serial Number (7.9.3) lies; None if the function has none."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -94,7 +94,7 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Reads little-endian words of configuration space; None beyond its end."""
+    """Configuration space as little-endian words. A word beyond its end is None."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -162,7 +162,7 @@ def _is_virtual(control: int | None, status: int | None) -> bool:
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Reads the link; `second` registers exist from version 2 of the capability on."""
+    """Reads the link. With `second`, the capability has the registers that version 2 added."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -246,7 +246,7 @@ def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int,
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Finds names in the database's text. Devices of unknown vendors get none."""
+    """Returns the names of `wanted` in the database's text, without devices of unknown vendors."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

@@ -1,4 +1,4 @@
-"""Reads everything that a machine's files show, besides the names and sizes in host.py."""
+"""Reads everything that a machine's files show, in addition to what host.py reads."""
 
 from __future__ import annotations
 
@@ -87,7 +87,6 @@ def _command_line(root: Root) -> str | None:
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Returns facts by name, each with the reason to report if it is missing."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -142,8 +141,9 @@ def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads all below `root`. Accelerators of this machine are missing: libraries report them."""
+    """Reads the inventory below `root`."""
     pci, no_pci = read_pci(root)
+    # Only captured machines have a file of accelerators. Else, vendors' libraries report them.
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(
         host=read_details(root),

@@ -1,4 +1,4 @@
-"""The folders in which Python looks for packages. Imports nothing that a plug-in could hide."""
+"""The folders in which Python looks for packages. Imports nothing that a plug-in could shadow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _LAST: list[str] = []
 
 
 def plugins_last() -> None:
-    """Moves plug-ins' folders of PYTHONPATH to the end, where they hide no package."""
+    """Moves plug-ins' folders of PYTHONPATH to the end of `sys.path`, so that their modules do not
+    shadow other modules."""
     for named in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         folder = os.path.abspath(named)  # noqa: PTH100  # as Python makes it, links included
         holds = any(entry_points(Path(folder))) and not Path(folder, "linkgauge").is_dir()
@@ -35,7 +36,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields a plug-in's modules that would hide another package's; `about` is its metadata."""
+    """Yields a plug-in's modules that shadow other packages. `about` is the plug-in's metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):

@@ -61,8 +61,8 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An interrupt of a device. Its CPUs are in the kernel's list format: those `allowed`, and the
-    `effective` ones, which the kernel chose among them."""
+    """An interrupt of a device. `allowed` lists the CPUs that may handle it, such as `0-3,8`.
+    `effective` lists the CPUs that the kernel chose among them."""
 
     number: int
     kind: Word
@@ -71,8 +71,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Versions of modules and of the system's libraries (not Python packages), and interrupts by
-    PCI address."""
+    """The versions of a machine's kernel modules and system libraries. `interrupts` has the
+    interrupts of devices by PCI address."""
 
     modules: dict[Word, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -102,7 +102,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """Returns the interfaces of real devices, without bridges, tunnels and those of containers."""
+    """Returns the network interfaces of real devices, not those of bridges or containers."""
     names = sorted(root.names(INTERFACES))
     return tuple(name for name in names if root.resolve(f"{INTERFACES}/{name}/device"))
 

@@ -53,7 +53,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Returns COMMANDS, and for up to 32 interfaces those of ethtool if it is installed."""
+    """Returns COMMANDS and, if ethtool is installed, its commands for up to 32 interfaces."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
@@ -64,8 +64,8 @@ def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs each command for at most `seconds`. Returns the results, and the output by path. A
-    missing tool raises no error, because most machines lack most tools."""
+    """Runs each command for at most `seconds`. Returns how each one ended, and the outputs as files
+    (path: content). A missing tool is no error, because most machines lack most tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 

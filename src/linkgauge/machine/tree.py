@@ -38,7 +38,7 @@ class Root(ABC):
 
     @abstractmethod
     def exists(self, real: str) -> bool:
-        """Whether a file, a folder or a link has this path. There must be no link above it."""
+        """Whether a file, a folder or a link has this path. No folder above it may be a link."""
 
     @abstractmethod
     def is_folder(self, path: str) -> bool: ...
@@ -75,7 +75,6 @@ class Root(ABC):
         return match[1] if match else None
 
     def names(self, folder: str) -> list[str]:
-        """Returns the names in a folder, or an empty list if it cannot be read."""
         return self.listed(folder) or []
 
     def numbered(self, folder: str, begin: str) -> tuple[int, ...]:
@@ -169,7 +168,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`links` has the targets of symbolic links, and `empty` the folders without files."""
+        """`links` maps symbolic links to their targets. `empty` are folders without files."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
@@ -218,7 +217,7 @@ def least(*values: int | None) -> int | None:
 
 
 def labelled(text: str, label: str) -> str | None:
-    """Returns what follows `label:` on the first such line, without blanks; None without one."""
+    """Returns the text after `label:` on the first line that begins so; None if no line does."""
     match = re.search(rf"^{label}[ \t]*:(.*)$", text, re.MULTILINE)
     return match[1].strip() if match else None
 
@@ -235,7 +234,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs in a kernel's mask (`0000,00000011`): 32 CPUs a part, highest first."""
+    """Returns the CPUs of a kernel's mask, as `0000,00000011`: its last part has CPUs 0 to 31."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()

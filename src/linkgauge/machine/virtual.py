@@ -1,4 +1,4 @@
-"""Reads the facts that are compared with a virtual machine's definition."""
+"""Reads the facts of a host that are compared with a virtual machine's definition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns these facts for a simulated machine, which has no files, from its inventory."""
+    """Returns facts about virtualization from the inventory of a simulated machine."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -89,19 +89,19 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields number, size and largest size of resizable PCI regions, in bytes. Bit n of
-    `resourceN_resize` stands for 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci)."""
+    """Yields the number, size and largest possible size in bytes of each resizable PCI region."""
     lines = (root.text(f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
         sizes = root.line(f"{folder}/resource{place}_resize")
         possible = hexadecimal(f"0x{sizes}", 16) if sizes else None
         ends = [end for word in line.split()[:2] if (end := hexadecimal(word, 16))]
         if possible and len(ends) == 2:
+            # The highest bit n means 2^n MiB (Documentation/ABI/testing/sysfs-bus-pci).
             yield place, ends[1] - ends[0] + 1, 1 << possible.bit_length() - 1 + 20
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a hypervisor that systemd-detect-virt looks for."""
+    """Yields the facts that systemd-detect-virt checks to detect a hypervisor."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"
@@ -124,7 +124,7 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the firmware's UUID; a guest has that of its definition. Only root can read it."""
+    """Returns the UUID that the firmware reports, or None if it is unreadable."""
     text = (root.line(_UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns a group's CPUs or nodes; without its own setting, those of the group above."""
+    """Returns a control group's CPUs or nodes, which it may inherit; None if unknown."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

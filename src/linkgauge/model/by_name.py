@@ -1,4 +1,4 @@
-"""Makes values out of the fields that other values have by the same names, or by other ones."""
+"""Makes structs from the fields of other structs, by the same names or by new names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Returns a `kind`. Each field comes from `more` or else from the first source that has it."""
+    """Makes a struct of type `kind`. A field is from `more`, or from the first source with it."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:
@@ -40,7 +40,7 @@ def _shared(
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns the fields of a cell's figure that its result has by other names."""
+    """Returns a cell's values under names that CellResult does not use, such as `figure`."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {

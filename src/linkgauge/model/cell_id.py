@@ -49,7 +49,7 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
 
     @property
     def id(self) -> CellId:
-        """The identity without the fields that a subclass adds."""
+        """This identity as a plain CellId, without the fields that a subclass adds."""
         return CellId(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat)
 
     @property
@@ -100,8 +100,8 @@ def cell_id(table: _OfTable, cell: _AtPlace) -> CellId:
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns the ends that a cell's transfers share (`host:0 -> cuda:3`, `others -> cuda:3`), or
-    else the cell's row and column."""
+    """Returns the memories that a cell's transfers have in common (`host:0 -> cuda:3`, `others ->
+    cuda:3`), or else the cell's row and column."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -117,7 +117,7 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _Laid, cell: Placed) -> str:
-    """Returns the row and column if the columns are settings, else the ends of the transfers."""
+    """Returns a cell's row and column if its table is a sweep, else the memories at its ends."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 

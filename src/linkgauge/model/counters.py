@@ -1,5 +1,4 @@
-"""Events of host threads during the timed samples, as the kernel and the CPU count them, and the
-load of other processes."""
+"""Counts events of host threads during the timed samples, and the load of other processes."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the known counters. An event that one of them lacks is null in the sum."""
+    """Returns the sum of the known counters. An event that one of them lacks is None in the sum."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 
@@ -109,7 +108,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    cpu_distances: Mean seconds for a cache line from a VM's first CPU to each of several others."""
+    cpu_distances: Mean seconds a cache line takes from a VM's first CPU to each of some others."""
 
     seconds: float
     others: float = 0.0
@@ -125,7 +124,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def joined_loads(loads: Iterable[Load | None]) -> Load | None:
-    """Returns the loads as one; None if one is unknown. `process` is the busiest over all loads."""
+    """Adds loads up; returns None if one is unknown. `process` is the busiest over all of them."""
     known = list(loads)
     if not known:
         return None

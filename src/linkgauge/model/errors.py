@@ -48,7 +48,7 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 def worst_code(codes: Iterable[int]) -> int | None:
-    """Returns the first of 130, 3, 1, 4 and 0 that is among the codes; None without codes."""
+    """Returns the worst exit code: the first of 130, 3, 1, 4 and 0 that occurs, or None."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), None)
 
@@ -64,7 +64,7 @@ class InputError(LinkgaugeError):
 
 
 def pip_install(requirement: str) -> str:
-    """Returns the pip command for this Python. The `pip` on the PATH often serves another one."""
+    """Returns the pip command for this Python. The `pip` on the PATH may be another Python's."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 

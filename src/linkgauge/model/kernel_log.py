@@ -13,9 +13,9 @@ from linkgauge.model.shareable import FreeText, PciAddress
 LogKind = Literal[
     "xid", "sxid", "aer", "hotplug", "hardware", "iommu", "out-of-memory", "driver"
 ]  # fmt: skip
-"""The kind of a line: an error of an NVIDIA GPU or NVSwitch, of PCI Express, a slot's change, an
-error of memory or processors (EDAC, MCE, firmware), a fault of the IOMMU, a killed process, or
-another message of a device's driver."""
+"""The kind of a line. `xid`, `sxid`: an error of an NVIDIA GPU or NVSwitch. `aer`: of PCI Express.
+`hotplug`: a slot's change. `hardware`: an error of memory or processors (EDAC, MCE, firmware).
+`iommu`: a fault. `out-of-memory`: a killed process. `driver`: another message of a driver."""
 Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 

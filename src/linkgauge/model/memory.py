@@ -23,12 +23,12 @@ NIC = "nic"
 """The owner of an engine that is a network interface: `nic:N`, by its number in the machine's
 record."""
 NETWORK = "net"
-"""The backend of memories that network interfaces join."""
+"""The backend of network interfaces."""
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     """A place that holds bytes. `kind` is how host memory is allocated ("" is pinned). `rank` is
-    the process that holds it (None: this one)."""
+    the process that holds the memory (None: this process)."""
 
     space: str
     index: int | None = None
@@ -45,7 +45,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it stands for one CPU's caches, which cannot be allocated."""
+        """Whether this memory stands for one CPU's caches, which cannot be allocated."""
         return self.space == "cpu"
 
     @property
@@ -54,7 +54,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_nic(self) -> bool:
-        """Whether it is a network interface, which moves bytes and holds none."""
+        """Whether this is a network interface, which moves bytes and holds none."""
         return self.space == NIC
 
     @property
@@ -78,7 +78,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def label(self) -> str:
-        """`1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank's number if it has a rank."""
+        """The label in tables: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`, or the rank."""
         return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:

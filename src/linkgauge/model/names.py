@@ -18,7 +18,7 @@ class UnknownName(InputError):
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns `, did you mean 'x'?` if a known name is similar, else `otherwise` or all names."""
+    """Returns `, did you mean 'x'?` for a similar known name, else `otherwise` or, if None, all."""
     import difflib
 
     written = {_plain(one): one for one in known}
@@ -38,7 +38,7 @@ def and_all(names: Iterable[str], word: str = "and") -> str:
 
 
 def range_of(shown: Callable[[_V], str], values: Iterable[_V], joint: str = " to ") -> str:
-    """Returns the least and the most of values, `8 B to 1 MiB`, or a single text if they agree."""
+    """Returns the least and the greatest value, `8 B to 1 MiB`, or a single text if both agree."""
     ordered = sorted(values)  # type: ignore[type-var]
     return joint.join(dict.fromkeys(map(shown, ordered[:1] + ordered[-1:])))
 

@@ -5,9 +5,9 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. An interface
-(`nic`) without a rank belongs to the source's rank. Without `to`, the other rank's interface has
-the same number."""
+Without `by`, a copy engine carries out a transfer that involves a device, and all CPUs carry out
+any other. An interface (`nic`) without a rank belongs to the source's rank. `to` names the other
+rank's interface; without `to`, both interfaces have the same number."""
 
 from __future__ import annotations
 

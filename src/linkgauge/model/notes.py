@@ -1,4 +1,4 @@
-"""Notes on a cell in addition to its figures; they become sentences where they are shown."""
+"""Notes on a cell, in addition to its results. Reports show a note as a sentence."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
 
 
 class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
-    """The cell was measured under a profiler. The figures include the profiler's work.
+    """The cell was measured under a profiler. The results include the profiler's work.
 
     by: The name of the profiler; `a profiler` if the user started it."""
 

@@ -21,7 +21,7 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns the text with marks for what would control a terminal or command a CI system."""
+    """Replaces characters that control a terminal or form a CI system's command by `MARK`."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -31,7 +31,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 class BriefRepr:
-    """A document whose `repr` is one short line that shows collections as their lengths."""
+    """A struct whose `repr` is one short line that shows only the lengths of long collections."""
 
     __slots__ = ()
     __struct_fields__: ClassVar[tuple[str, ...]]

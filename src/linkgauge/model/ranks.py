@@ -155,15 +155,14 @@ def _named(rank: Rank) -> str:
 
 
 def rdma_nics(rank: Rank) -> tuple[int, ...]:
-    """Returns the numbers of the interfaces with RDMA that are not down."""
     return tuple(
         at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
     )
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """Returns the interfaces that may reach the other ranks: the loopback on one machine, else
-    those whose address no other machine has (container bridges often have the same address)."""
+    """Returns the indices of the interfaces that may reach the other ranks: loopback interfaces on
+    one machine, else the interfaces whose addresses no other machine has."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -178,12 +177,12 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
         if nic.up is not False
         and nic.is_loopback == alone
         and nic.addresses
-        and not elsewhere & {*nic.addresses}
+        and not elsewhere & {*nic.addresses}  # container bridges often share addresses
     )
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface; of equals, one on the NUMA node, then the lowest number."""
+    """Returns the fastest interface. Among equals, prefers the NUMA node, then a low number."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -193,7 +192,7 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the interface with the fewest PCI hops to the rank's GPU; None if none is able."""
+    """Returns the interface with the fewest PCI hops to the rank's GPU; None if `able` is empty."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

@@ -15,18 +15,18 @@ PathKind = Literal[
     "host products", "host memory", "host memory by several threads", "pageable and device",
     "host and device", "between devices", "within a device",
 ]  # fmt: skip
-"""A `host latency` is timed or begun by the host, and a `thread latency` is that of host threads
-alone; any other latency is of a device alone. `short collectives` have at most `SHORT` bytes. `host
-products`, and prime numbers, are computed by host threads. One thread is bound by its core, several
-by what other users of the host leave of its memory. The driver copies pageable memory by a thread
-of the host."""
+"""The host times or starts a `host latency`. A `thread latency` involves only host threads, any
+other latency only a device. `short collectives` have at most `SHORT` bytes. Host threads compute
+`host products` and prime numbers. `host memory` is used by one thread, which its core limits.
+Other users of the host's memory limit several threads. A host thread copies pageable memory."""
 SHORT = 1 << 20
 """The most bytes of a collective whose time is that of its launches."""
 
 
 class RecordedKind(msgspec.Struct, frozen=True):
-    """`process` is the relative standard deviation that a new process adds, `furthest` the largest
-    relative distance of two runs. If `alone`, other users of the host have no influence."""
+    """How much the results of one kind of path vary. `process` is the relative standard deviation
+    that a new process adds, `furthest` the largest relative difference between two runs. `alone` is
+    true if other users of the host have no influence."""
 
     process: float
     furthest: float

@@ -49,7 +49,7 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 class EngineSettings(msgspec.Struct, frozen=True):
     """The settings of engines. Null leaves the choice to the backend.
 
-    kernel: The kernel that copies by the engine `sm` use.
+    kernel: The kernel with which the engine `sm` copies.
     blocks: The number of the kernel's blocks, 1 to 2147483647.
     threads: Threads of a block: a multiple of 64, at most 1024.
     streams: The number of streams that a copy by `ce` (copy engine) is split over, 1 to 32.
@@ -118,8 +118,8 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
 
     aim: The time for the whole run on a quiet machine, from opening the machine to the report.
     most: The limit for the whole run, even on a busy machine.
-    passes: The time of measuring after which no cell is repeated to be more precise.
-    measuring: The time of measuring after which no repetition of a cell begins.
+    passes: The time of measuring after which no cell is repeated only to be more precise.
+    measuring: The time of measuring after which no repetition of a cell begins at all.
     order: The order in which benchmarks get the time, if the user set the budget; else left out."""
 
     aim: float

@@ -10,15 +10,16 @@ Words = Literal[
     "none", "label", "known", "versions", "options", "stated", "digest", "gap", "facts", "calls",
     "kernel",
 ]  # fmt: skip
-"""What is kept of a text: nothing; a label that linkgauge gives; known words, which are those of
-linkgauge, of hardware and of drivers; known words and versions, which look like IP addresses;
-arguments of linkgauge's command line; keys of hardware.yml; a checksum; the fields that could not
-be read; known words before what stands in brackets; calls of drivers and their errors; or options
-of the kernel."""
+"""What is kept of a text. `none`: nothing. `label`: linkgauge's own labels. `known`: words of
+linkgauge, hardware and drivers, but no IP addresses. `versions`: the same words, and numbers like
+1.2.3.4. `options`: arguments of linkgauge's command line. `stated`: keys of hardware.yml. `digest`:
+a checksum. `gap`: which fields could not be read. `facts`: known words before a bracket. `calls`:
+calls of drivers and their errors. `kernel`: options of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """Texts made of `words` may be shared. Others become `otherwise`, whose `{0}` is a number."""
+    """A kind of text. `words` says what may be shared of a text. `otherwise` replaces texts that
+    may not be shared; a number replaces its `{0}`."""
 
     otherwise: str
     words: Words = "none"

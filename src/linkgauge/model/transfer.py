@@ -38,8 +38,8 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """`count` is the number of threads (None: one on each CPU) or streams; `far` is the number of
-    the interface at the other end (None: the same as the owner's)."""
+    """What carries out a transfer. `count` is the number of threads (None: one on each CPU) or
+    streams. `far` is the number of the other end's network interface (None: the owner's number)."""
 
     owner: Memory
     kind: EngineKind
@@ -61,9 +61,9 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Transfer:
-    """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. With
-    `both_ways`, one kernel copies over one pair of buffers, and every other chunk goes back, as in
-    nvbandwidth's split warps. It is no Struct, so that msgspec calls the hooks of `notation`."""
+    """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. If
+    `both_ways` is true, one kernel copies alternate chunks of two buffers in opposite directions,
+    as in nvbandwidth's split warps. It is no Struct, so msgspec calls the hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -123,15 +123,15 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count: for FIRST and BEST, of one way."""
+        """Returns the bytes of a loop that `report` counts: FIRST and BEST count one direction."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields source, destination, access and fraction of the bytes for each leg. The engine
-        reads the source and writes the destination, unless it owns that memory."""
+        """Yields each leg between the engine's owner and another memory: source, destination,
+        access, and fraction of the bytes."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -162,7 +162,7 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Returns the first end that is a device, else the source (the destination if that is null)."""
+    """Returns the first end that is a device, else the first end that is not null."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -286,8 +286,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns the bytes of a loop that count, for each transfer. The bytes of a broadcast count
-        once, and those of an operation on arrays once for each array."""
+        """Returns the bytes of one loop that count for the figure, for each transfer. A broadcast's
+        bytes count once; an operation on arrays counts each of its arrays."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -297,7 +297,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """Returns the bytes of a loop in the headline figure; of a collective, those of algbw."""
+        """Returns the bytes of a loop that the headline figure, or a collective's algbw, counts."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -327,7 +327,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` names the matrices of single transfers. With `sweep`, columns are
+    """A matrix of cells. `parts` names a cell's transfers. If `sweep` is true, columns are
     settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str

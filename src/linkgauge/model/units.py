@@ -14,7 +14,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """For display, figures are divided by `scale`, and `shown` replaces `symbol`."""
+    """A unit. Figures are shown divided by `scale`, with `shown` in place of `symbol`."""
 
     symbol: str
     shown: str
@@ -108,8 +108,8 @@ MOST_SIZES = 64
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Returns the sizes of a list, each once. `1K:1G:x2` and `64K:1M:+64K` are sweeps that never
-    pass their end, as in nccl-tests. Raises InputError for other texts and for too many sizes."""
+    """Returns the sizes in a list, in bytes and without repeats. Sweeps (`1K:1G:x2`, `64K:1M:+64K`)
+    never pass their end. Raises InputError for other texts and for too many sizes."""
     found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")

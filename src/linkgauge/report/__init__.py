@@ -1,1 +1,1 @@
-"""Shows results. `sections/` makes blocks, `render/` shows blocks, `words/` makes sentences."""
+"""Shows results: `sections/` makes blocks, `render/` shows blocks, `words/` makes sentences."""

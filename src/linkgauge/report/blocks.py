@@ -1,4 +1,4 @@
-"""Defines blocks: plain values that make up sections. Each renderer shows blocks in its own way."""
+"""Defines blocks, plain values that make up sections. Each renderer shows them in its way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
-"""Nothing depends on the colour alone."""
+"""The meaning of a colour. Texts or signs say the same as the colours."""
 TONES: Mapping[str, Tone] = {
     "error": "bad",
     "timeout": "bad",
@@ -31,9 +31,9 @@ TONES: Mapping[str, Tone] = {
     "not judged": "dim",
     "skip": "dim",
 }
-"""In the order of a sorted column."""
+"""The tones of statuses and verdicts, in the order of a sorted column."""
 MOST_TEXT = 10_000
-"""Drivers' reasons are long, and longer texts are no reasons."""
+"""The most characters of a text, such as a driver's reason for a failure."""
 
 
 class Span(NamedTuple):
@@ -66,8 +66,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding. `said` are named lines; `do` heads the `steps`; the lines `last` are below
-    them."""
+    """A finding. `said` and `last` are named lines above and below the steps that fix it. `do` is
+    the heading of the steps."""
 
     severity: str
     tone: Tone
@@ -81,7 +81,7 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number with its name, or without a name a mark such as SIMULATED."""
+    """A number and its name. A tile without a name is a mark, such as SIMULATED."""
 
     number: str
     name: str
@@ -94,7 +94,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """Returns `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
+        """Formats `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -104,7 +104,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """If a table is too wide, columns get `short` heads; then those of high `rank` are left out."""
+    """A column of a table. If the table is too wide, `short` replaces `name`. If this is not
+    enough, the columns with the highest `rank` are left out."""
 
     name: str
     figures: bool = False
@@ -113,7 +114,7 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A table's entry. Rows are sorted by `key` or text. `link` leads to a part of the page."""
+    """A table entry. Rows are sorted by `key`, else by text. `link` leads to a part of the page."""
 
     text: str
     key: float | None = None
@@ -123,8 +124,8 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A row's first entry is its name. A terminal shows at most `few` rows, and then the text
-    `rest`, which says how to see the other rows."""
+    """A table. Each row begins with its name. A terminal shows at most `few` rows, and then the
+    text `rest`, which says how to see all rows."""
 
     caption: Line
     columns: Sequence[Column]
@@ -141,8 +142,9 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell. `sign` shows its `tone` without colour, `share` is of what `against` names, `more` is
-    for the mouse. `depth` shades a figure that is not judged, from 0 (the lowest figure) to 10."""
+    """How a matrix shows a cell. `sign` shows the tone without colour. `share` is the cell's share
+    of the figure that `against` names. `more` is shown under the mouse pointer. `depth` is the
+    shade of a figure without a verdict, from 0 (lowest) to 10."""
 
     text: str
     tone: Tone = ""
@@ -182,7 +184,7 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart. Screen readers read `says`. Formats without charts show `table`."""
+    """A chart. Screen readers read `says`. Formats without charts show `table` instead."""
 
     title: str
     says: str
@@ -194,8 +196,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part in a machine's picture. `above` is the part on the host's side. `level` is how many
-    steps a fabric's switch is from the devices, and 0 for all other parts."""
+    """A part in a machine's picture. `above` is the name of the next part towards the host. `level`
+    is a switch's number of steps from the devices of its fabric, and 0 for all other parts."""
 
     name: str
     label: str
@@ -216,7 +218,7 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A machine's picture, with parts and links in drawing order. A terminal shows the `table`."""
+    """A machine's picture: parts and links in drawing order. A terminal shows `table` instead."""
 
     title: str
     says: str
@@ -245,7 +247,7 @@ _LEVEL = 4
 
 
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
-    """Compresses a file's content as gzip does, without ever holding all of it in memory."""
+    """Compresses a file with gzip, piece by piece, without holding the whole file in memory."""
     size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
     for piece in content:
         size += len(piece)
@@ -277,7 +279,7 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """A row has a fact, and each of the fact's values with the sides that have this value."""
+    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
@@ -291,6 +293,6 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """Returns a fact's values: `580.1 (before); 590.2 (after)`."""
+    """Formats a fact's values: `580.1 (before); 590.2 (after)`."""
     owners = grouped(zip(fact.values, names, strict=True))
     return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

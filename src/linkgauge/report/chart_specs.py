@@ -1,4 +1,4 @@
-"""The report's charts as Vega-Lite specifications, without altair, which takes long to load."""
+"""Defines the report's charts in Vega-Lite, without altair, which takes long to load."""
 
 from __future__ import annotations
 

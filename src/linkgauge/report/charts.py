@@ -1,6 +1,6 @@
-"""The report's charts for notebooks. Functions take rows (dicts, a data frame, or other data that
-altair accepts) with `x`, `y`, `series` and perhaps `says`, a remark on a point. They return altair
-charts. Bandwidth is in GB/s, time in the unit that the title names, size in bytes."""
+"""Draws the report's charts in notebooks, with altair. Functions take rows (dicts, a data frame, or
+other data that altair accepts) with `x`, `y`, `series` and, for remarks on points, `says`.
+Bandwidth is in GB/s, time in the unit that the title names, size in bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Shows charts as SVG on white, without scripts. Raises MissingPackage."""
+    """Makes charts appear as SVG on white, without scripts. Raises MissingPackage."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))

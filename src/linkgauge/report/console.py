@@ -1,4 +1,4 @@
-"""Makes the console on which everything for people is printed."""
+"""Makes the console that prints everything that people read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|
 
 
 class _Console(Console):
-    """Keeps each text on one line, and replaces characters that the stream cannot encode."""
+    """A console that keeps each text on one line, and replaces characters it cannot encode."""
 
     @property
     def file(self) -> IO[str]:
@@ -70,8 +70,8 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Returns a console. Only a terminal has colours. For a file or a pipe, the width is COLUMNS,
-    or unlimited. `options` are rich's."""
+    """Returns a console with colours only on a terminal. In a file or pipe, the width is the
+    variable COLUMNS or, if it is not set, unlimited. `options` are options of rich's Console."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
     environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
     console = _Console(
@@ -83,7 +83,7 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Omits COLUMNS and LINES if a terminal knows its own size, or if they are no useful number."""
+    """Removes COLUMNS and LINES if a terminal knows its own size, or if they are not numbers."""
     return {
         name: text
         for name, text in environment.items()
@@ -100,7 +100,7 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 
 @dataclass(frozen=True)
 class Hanging:
-    """Wraps a text at words and indents later lines. A word wider than the console stays whole."""
+    """A text that is wrapped at words, with later lines indented. It does not break long words."""
 
     text: Text
     indent: int

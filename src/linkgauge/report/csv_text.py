@@ -1,4 +1,4 @@
-"""Makes CSV whose texts no spreadsheet takes for formulas."""
+"""Writes CSV whose texts no spreadsheet takes for formulas."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """A text that begins with `'` or like a formula gets a `'` in front, which readers remove.
-    Simulated figures are marked SIMULATED."""
+    """Returns rows as CSV. A text that looks like a formula gets a `'` in front. A boolean says
+    whether a figure is simulated: True becomes SIMULATED, False an empty text."""
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(

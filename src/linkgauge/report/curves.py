@@ -1,4 +1,4 @@
-"""Makes curves of figures against a size, a count or the time, and charts of these curves."""
+"""Makes curves of figures by size, count or time, and charts of these curves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Figures of collectives are bus bandwidths. Of several figures for a size, the last counts."""
+    """Returns curves by name, then size. Of several figures for a size, the last one counts."""
     return tabled(
         (name, size, figure)
         for result, cell in cells_of(results)
@@ -55,7 +55,7 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """`define(y=title)` makes the chart. If `x` is empty, the horizontal axis shows sizes."""
+    """Makes a chart with `define(y=title)`. If `x` is empty, the horizontal axis shows sizes."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),

@@ -36,7 +36,7 @@ _Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
-    """Returns indented JSON. For a run, docs/run.schema.json defines it."""
+    """Returns a value as indented JSON. docs/run.schema.json defines the JSON of a run."""
     if isinstance(value, OneRun):
         return judged_document(document_of(value.run), *value.outcome.answer)
     return _indented(value).decode()
@@ -49,7 +49,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """Adds verdict and findings to a document. Files have none: runs are judged when read."""
+    """Returns a JSON document with the verdict and the findings added."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -58,7 +58,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run as run.json has it: with sentences for notes; results hold shared texts."""
+    """Returns the run for run.json: notes as sentences, cells' explanations moved to results."""
     return share_texts(run.with_cells(with_words))
 
 
@@ -72,7 +72,7 @@ def with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(one: OneRun) -> str:
-    """Makes the table SAMPLES in a fast way, because a run may have millions of samples."""
+    """Returns the table SAMPLES as CSV. A run may have millions of samples."""
     return b"".join(sample_lines(one.run)).decode()
 
 
@@ -102,7 +102,7 @@ def _numbered(form: Callable[[int], str], samples: Sequence[float]) -> str:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Yields the CSV of samples, from its file if this was just written. Raises ResultsError."""
+    """Yields the samples as CSV, from their file if it was just written. Raises ResultsError."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -128,7 +128,7 @@ def _run_pieces(run: Run) -> dict[str, _Pieces]:
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes run.json after all other files. Raises ResultsError, which says how to resume."""
+    """Writes run.json after all other files. Raises ResultsError, whose text says how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
@@ -138,7 +138,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds the command that resumes the run or, if several ranks measured it, that shows it."""
+    """Adds to an error the command that resumes the run or, if several ranks ran it, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):
@@ -151,13 +151,13 @@ def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
 
 
 def write_document(path: Path, value: object) -> Path:
-    """Writes a file whole or not at all. Raises ResultsError with the path."""
+    """Writes a file as a whole or not at all. Raises ResultsError with the path."""
     _write_kept({path: (_indented(value),)})
     return path
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a file whole. Raises InputError if it cannot begin, ResultsError for a full disk."""
+    """Writes a whole file. Raises ResultsError if the disk is full or fails, else InputError."""
     try:
         _write({path: (data,)})
     except OSError as error:
@@ -172,7 +172,7 @@ def _write_kept(files: Mapping[Path, _Pieces]) -> None:
 
 
 def _write(files: Mapping[Path, _Pieces]) -> None:
-    """Writes several files, the last after all others. Raises OSError with the path."""
+    """Writes complete files. The last file appears after the others. Raises OSError with a path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -1,4 +1,4 @@
-"""Output formats and documents. This module loads fast: renderers are imported when used."""
+"""Defines output formats and documents. Renderers are imported only when used."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """What a command shows. `blocks` (`MODULE:FUNCTION`) makes blocks for people, `texts` has
-    functions by format for programs; blocks from these become Markdown. A document kept in a file
-    has a `title` for its page, and a type `kept` (`MODULE:TYPE`) in a module with a SCHEMA."""
+    """A kind of output. `blocks` (`MODULE:FUNCTION`) makes blocks for people. `texts` names the
+    function for each format for programs; the function for Markdown may return blocks. A document
+    that is stored as a file has a `title` for its page, and `kept`, its type (`MODULE:TYPE`)."""
 
     name: str
     blocks: str = ""
@@ -40,7 +40,7 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """`of_blocks` (`MODULE:FUNCTION`) makes text or bytes of the blocks of any document."""
+    """An output format. `of_blocks` (`MODULE:FUNCTION`) writes blocks as text or bytes."""
 
     name: str
     help: str = ""
@@ -56,7 +56,7 @@ class Format(NamedTuple):
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Returns text, bytes for a file, or lines for a console. May raise InputError."""
+        """Returns a text, bytes for a file, or lines for a console. May raise InputError."""
         if not document.has(self):
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.of_blocks:
@@ -83,7 +83,7 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes to stdout. Raises InputError as `render` does, or if the format is not text."""
+        """Writes to stdout. Raises InputError if the format is not for `document`, or not text."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
@@ -99,7 +99,7 @@ class Format(NamedTuple):
 
 @cache
 def formats() -> dict[str, Format]:
-    """Returns the formats by name, including those of optional features (rooms)."""
+    """Returns the formats by name, including formats of optional features (rooms)."""
     own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),

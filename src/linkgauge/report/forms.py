@@ -1,4 +1,4 @@
-"""Chooses how each result is shown, and the shade and the sign of each cell."""
+"""Chooses the form of each result, such as a matrix, and the shade and sign of each cell."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Sequence[Result]]]:
-    """Yields the results that share a table, such as a benchmark's at all sizes, and its form."""
+    """Yields each table's form and results, such as the results of a benchmark at all sizes."""
     shown = filter(has_figures, results)
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[tuple[Form, Hashable], Sequence[Result]]] = []
@@ -87,15 +87,14 @@ def form_of(result: Result, large: Large) -> Form:
 
 
 def is_uniform(result: Result) -> bool:
-    """Whether all cells passed with nearly equal figures, and no cell has a sign."""
+    """Whether all cells passed, their figures are nearly equal, and none is marked as unusual."""
     figures = [figure for cell in result.cells if (figure := cell.headline) is not None]
     equivalent = max(figures) - min(figures) <= UNIFORM * median(figures)
     return equivalent and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:
-    """Whether a matrix has too many rows or columns. Sweeps with several columns count only if rows
-    and columns are the same settings."""
+    """Whether a matrix has more than MOST_COLUMNS rows or columns."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -111,7 +110,7 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """Returns what columns are: `device`, `memory of node`, `by number of threads`."""
+    """Returns what a matrix's columns are: `device`, `memory of node`, `by number of threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""
@@ -160,7 +159,7 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """Returns how a cell looks. The extremes `ends` shade figures that are not judged."""
+    """Returns how a cell looks. Figures without a verdict are shaded between two `ends`."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -202,7 +201,7 @@ def legend(shades: Iterable[Shade | None]) -> Line | None:
 
 
 def error_of(cell: CellResult) -> str:
-    """Returns half of the cell's interval as a share of the median (`±1.2%`), or an empty text."""
+    """Formats half of a cell's interval in % of its median (`±1.2%`); empty without an interval."""
     error = relative_error(cell.summary)
     if error is None or cell.report is Report.BEST:
         return ""
@@ -239,6 +238,6 @@ def _depth(figure: float, ends: Ends) -> int | None:
 
 
 def is_many(result: Result) -> bool:
-    """Whether the result is a list of too many pairs to read."""
+    """Whether a result is a list of pairs that is too long to read."""
     rows, columns = rows_of(result), columns_of(result)
     return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)

@@ -1,7 +1,7 @@
-"""Writes a run's figures of host memory as memory attributes in hwloc's topology file, for
-HWLOC_XMLFILE. Initiators are the CPUs of a node, targets are nodes. By hwloc/memattrs.h, bandwidths
-are in MiB/s and latencies in ns. `Bandwidth` is the mean of reads and writes; `Latency` is that of
-reads, because latencies of writes are not measured."""
+"""Writes a run's figures of host memory as memory attributes into hwloc's topology file, for
+HWLOC_XMLFILE. Initiators are the CPUs of a node, targets are nodes. As hwloc/memattrs.h says,
+bandwidths are in MiB/s and latencies in ns. `Bandwidth` is the mean of reads and writes; `Latency`
+is of reads, because latencies of writes are not measured."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ATTRIBUTES = {
 
 
 def memattrs_xml(one: OneRun) -> str:
-    """Raises InputError if the run has no figures of host memory."""
+    """Returns the XML. Raises InputError if the run has no figures of host memory."""
     run, ids = one.run, map(str, count(1))
     found = {name: _figures_of(run, name) for name in (_READ, _WRITE, _LATENCY)}
     if not any(found.values()):
@@ -75,7 +75,7 @@ def memattrs_xml(one: OneRun) -> str:
 
 
 def _figures_of(run: Run, benchmark: str) -> _Values:
-    """Returns figures by nodes, for the largest size, since small buffers lie in caches."""
+    """Returns figures at the largest size, by the nodes of the initiator and of the target."""
     nodes = {str(node.index) for node in run.machine.host.nodes if node.cpus}
     rows = sorted(cell_rows(run), key=lambda row: row.size or 0)
     return {

@@ -1,4 +1,4 @@
-"""Judges a measured run, compares it with earlier runs, and keeps it."""
+"""Judges a measured run, compares it with earlier runs, and stores it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is judged and shown. Cells beyond a limit or with an `objection` fail. `matrix`
-    shows all details, `whole` summarizes nothing, `page` writes a report next to the results."""
+    """How to judge and show a run. Cells beyond a limit or with an `objection` fail. `matrix` shows
+    all details, `whole` shows every figure, `page` writes a report next to the results."""
 
     format: Format
     utilization: bool = False
@@ -59,14 +59,15 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(OneRun, frozen=True):
-    """A judged run. `problem` is why it could not be kept, `since` a line on earlier runs."""
+    """A judged run. `problem` is why it was not stored. `since` says how earlier runs differ."""
 
     problem: ResultsError | None = None
     since: str | None = None
 
 
 class Keeper:
-    """Judges and keeps runs. `since` compares with earlier runs, `remember` gets kept runs."""
+    """Judges and stores runs. `since` compares a run with earlier runs. `remember` is called for
+    each stored run."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None
@@ -80,7 +81,7 @@ class Keeper:
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns pairs of devices to measure alone, as a collective between them would be low."""
+        """Returns pairs of devices to measure alone, because a collective between them is low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
@@ -109,7 +110,7 @@ class Keeper:
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
-    """Judges a run that was read. Raises InputError for a limit that fits no cell."""
+    """Judges a stored run. Raises InputError for a limit that fits no cell."""
     display.refuse_unmatched(run.results, run.machine)
     run = display.judged(run)
     folder = None if path is None else path.parent
@@ -118,7 +119,7 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns the run as it is shown. If it cannot be judged, its figures have no verdicts."""
+    """Returns the run as shown: without verdicts on figures if the run cannot be judged."""
     if not outcome.verdict:
         run = run.with_cells(unjudged)
     return OneRun(outcome.marked(run), outcome, folder)

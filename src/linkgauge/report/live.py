@@ -1,4 +1,4 @@
-"""Shows a run: a progress bar, then results, notes, the verdict, and which files were written."""
+"""Shows a run while and after it is measured: progress, results, notes, verdict, written files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """Writes without Python's streams: a signal may have interrupted another write to them."""
+    """Prints by os.write, because a signal may have interrupted a write to Python's stderr."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
@@ -76,7 +76,7 @@ class LiveReport(Observer):
 
     @property
     def is_watched(self) -> bool:
-        """Whether a person sees on a terminal how the run goes."""
+        """Whether a progress bar on a terminal shows the run to a person."""
         return self._progress is not None
 
     def begun(self, _machine: Machine) -> None:
@@ -120,7 +120,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Keeps and shows the run, even if its files cannot be written. Returns the exit code."""
+        """Stores and shows the run, also if a file cannot be written. Returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             page = None
@@ -157,7 +157,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run from a file. Returns the exit code. Raises InputError if a limit fits no cell."""
+    """Shows a stored run. Returns the exit code. Raises InputError if a limit fits no cell."""
     from linkgauge.engine.kept.runs import place_of_run
 
     found = judge_kept(run, path, display)
@@ -191,7 +191,7 @@ def run_blocks(run: Run, outcome: Outcome, display: Display, closing: Closing) -
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """Yields all but the figures. If the run is not kept, findings show their whole remedies."""
+    """Yields all blocks but the figures. If the run is not stored, shows remedies in full."""
     findings = _findings(run, outcome, closing, also_notes=display.verbose)
     remarks = [*_remarks(run, outcome, display), *findings]
     yield from (*remarks, Prose([()])) if remarks else ()

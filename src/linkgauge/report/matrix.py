@@ -1,4 +1,4 @@
-"""Arranges a result as matrices, in nvbandwidth's layout and others, and formats figures."""
+"""Arranges a result as matrices, in nvbandwidth's layout or in others, and formats figures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures, in the base unit or the one in its name. `total` is their sum, None for
-    latencies; `cells` is how many a complete matrix has. `part` names one of several matrices."""
+    """A matrix of figures, in the base unit or the unit in `name`. `total` is the sum of
+    bandwidths. `cells` counts all cells, even without a figure. `part` names the result's part."""
 
     name: str
     rows: tuple[str, ...]
@@ -74,7 +74,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Sorts labels by the numbers in them."""
+    """Sorts labels: first numbers by value, then other labels alphabetically."""
     return tuple(sorted(labels, key=_natural))
 
 
@@ -83,13 +83,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Formats a figure without its unit: with two decimals, or if it is small with three digits."""
+    """Formats a figure without its unit, with two decimals or, below 1, three digits."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Formats a figure without its unit: with four digits, or if it is small with three."""
+    """Formats a figure without its unit, with four digits or, below 1, three."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:
@@ -135,7 +135,7 @@ def _spread(cell: CellResult) -> float | None:
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """Returns a median time in µs: of the copies (0), of the kernel (1), or of both at once (2)."""
+    """Returns a median in µs: of copies (`number` 0), of the kernel (1), of both at once (2)."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -153,7 +153,7 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """Returns the GB/s of the transfers that load a link while a latency is measured, or None."""
+    """Returns the total GB/s of copies that load a link while its latency is measured, or None."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -161,7 +161,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields matrices of rates within a cell: a row for each source, or each device's rate."""
+    """Yields matrices of rates inside a single cell: of its transfers, or of its devices."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,), unit = result.cells, unit_of(result.unit)

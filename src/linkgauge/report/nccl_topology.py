@@ -1,6 +1,6 @@
 """Writes a machine's PCI tree as NCCL's topology file (NCCL_TOPO_FILE), for guests whose hypervisor
-hides the switches. Like those that clouds ship, it has nodes with their CPUs, and below them PCIe
-switches, accelerators and adapters by class. NCCL adds the rest itself, and omits ports, too."""
+hides the switches. Like cloud providers' files, the file has nodes with CPUs, and below them PCIe
+switches, accelerators and network adapters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUP = 32
 
 
 def nccl_topology(machine: Machine) -> bytes:
-    """Raises InputError if the machine has no accelerators on PCI."""
+    """Returns the topology file. Raises InputError if the machine has no accelerators on PCI."""
     system = Element("system", version="1")
     cpus = {node.index: node.cpus for node in machine.host.nodes}
     found: dict[str | int, Element] = {}
@@ -60,7 +60,7 @@ def _pci(place: Element, function: PciFunction, machine: Machine) -> Element:
 
 
 def mask(cpus: Sequence[int]) -> str:
-    """Writes a CPU mask as sysfs does, in groups of 32 bits: `00000001,00000000`."""
+    """Formats a CPU mask as sysfs does, in groups of 32 bits: `00000001,00000000`."""
     whole = sum(1 << cpu for cpu in cpus)
     groups = range(max(cpus, default=0) // _GROUP, -1, -1)
     return ",".join(f"{whole >> group * _GROUP & 0xFFFFFFFF:08x}" for group in groups)

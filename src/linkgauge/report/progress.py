@@ -1,4 +1,4 @@
-"""A progress bar: what is measured now, how many rounds of samples are done, and the time left."""
+"""Shows a progress bar: the current cell, the finished rounds of samples, and the time left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST = 10
 
 
 def progress_bar(console: Console) -> Progress:
-    """Returns a progress bar, which shows nothing unless a terminal can move its cursor."""
+    """Returns a progress bar, which is visible only on a terminal that can move its cursor."""
     return _OneLine(
         _Doing(console),
         _Bar(console),
@@ -42,8 +42,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Returns the time left, from the mean of all repetitions so far, as single ones differ.
-    `ends_by` (monotonic clock) limits this time if a budget ends the task."""
+    """Formats the time left, by the mean time of all repetitions so far and by the time budget."""
     limits = []
     if task.completed and task.elapsed is not None and task.remaining is not None:
         limits.append(task.elapsed / task.completed * task.remaining)
@@ -53,7 +52,7 @@ def time_left(task: Task) -> str:
 
 
 class _OneLine(Progress, RenderHook):
-    """Erases all lines that a narrower window folds the bar into: rich erases only the last."""
+    """A bar that erases all of its lines if a narrower window folds it; rich erases only one."""
 
     _width = 0
 

@@ -1,4 +1,4 @@
-"""Makes a report page of runs that the user names, or that are in folders."""
+"""Makes a report page of runs that the user names, or that are in named folders."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ COMPARED = "vm"
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Makes a page. Nodes that should be equal are compared with each other, other runs by their
-    label, `against` first. Raises InputError if there is no run."""
+    """Makes a page of runs. Compares equivalent nodes with each other, and other runs by label.
+    `against` is the label to compare with. Raises InputError if there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -78,8 +78,8 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
 def runs_by_accelerator(
     paths: Sequence[Path], against: str | None, say: Callable[[str], None]
 ) -> dict[str, list[tuple[Path, Run]]]:
-    """Groups runs by accelerator. `say` gets what is left out. Raises InputError without runs, or
-    if none has the label `against`."""
+    """Groups runs by accelerator. Calls `say` with what it leaves out. Raises InputError if there
+    is no run, or if none has the label `against`."""
     runs = usable(_kept(paths), say)
     found = grouped((_accelerator(path, run), (path, run)) for path, run in runs)
     if not found:
@@ -110,8 +110,8 @@ def _is_measured(run: Run) -> bool:
 
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
-    """Returns each accelerator's fleet: the last run of each host and label. Returns none if nodes
-    are too few to say which is odd, or if runs compare configurations (profile vm, settings)."""
+    """Returns a fleet for each accelerator: the last run of each host and label. Returns [] if a
+    path is a run, if nodes are too few, or if runs differ in settings or have profile vm."""
     if any(map(is_run, paths)):
         return []
     ways = set()
@@ -171,7 +171,7 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares profile vm's figures or, without them, each common benchmark's worst cell."""
+    """Compares the figures of profile vm or, if there are none, each benchmark's worst cell."""
     from linkgauge.judge.compare.configurations import compare
 
     first = against if any(run.label == against for run in runs) else None
@@ -220,7 +220,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns the document at a path, or None for a run. Raises InputError if it is damaged."""
+    """Returns a stored document, or None for a run. Raises InputError if it is damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -252,7 +252,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
 def page_of_document(
     document: Document, value: Any, name: str, lines: Sequence[Line] = (), *, simulated: bool
 ) -> Page:
-    """Makes a document's page, with `lines` below its name, and its files for programs attached."""
+    """Makes a document's page, with `lines` below its name. Attaches its files for programs."""
     short, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         attachment(f"{short}.{form}", said, (formats()[form].document(document, value),))

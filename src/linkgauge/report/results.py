@@ -1,4 +1,4 @@
-"""Makes texts that several sections need: names, figures in tables, and headings."""
+"""Makes texts that several sections share: names, figures in tables, and headings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 
 def size_ends(result: Result | PlannedTable) -> str:
-    """Returns `8 B to 512 MiB`, or an empty text for a result without sizes."""
     return ends_of_sizes(sizes_of(result))
 
 
@@ -70,7 +69,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns results' names. Equal names add the result's only row, if it has one, or a number."""
+    """Returns a name for each result. Equal names are followed by the result's row or a number."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
@@ -124,7 +123,7 @@ def least_share(values: Iterable[float | None]) -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Returns the verdict on cells, with a mark if cells differ much from their peers."""
+    """Returns the verdict on cells, with a sign if some differ much from similar cells."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))
@@ -163,7 +162,7 @@ def heading(result: Result) -> Line:
 
 
 def where(table: Result | PlannedTable) -> str:
-    """Returns a table's backend, sizes, plug-ins, and how many of all pairs were sampled."""
+    """Formats a table's backend, sizes and plug-ins, and how many of all pairs were sampled."""
     parts = [table.backend, size_ends(table), _of_plugins([table])]
     if (one := table.sampled) is not None:
         parts.append(f"{one.pairs} of {one.all} pairs, sampled with seed {one.seed}")
@@ -176,7 +175,7 @@ def _of_plugins(tables: Sequence[Result | PlannedTable]) -> str:
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
-    """Yields the worst verdict, if any cell is judged, and the mark of simulated figures."""
+    """Yields the worst verdict if any cell is judged, and a mark if the figures are simulated."""
     cells = [cell for _, cell in cells_of(results)]
     if word_of(results, cells) is not None:
         word = verdict(results, cells)
@@ -218,13 +217,13 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether only a range is shown, since the results differ in more than the engine."""
+        """Whether to show only a range of figures, and not a figure for each engine."""
         equivalent = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not equivalent or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Yields results that share a line. If not `folded`, each benchmark has its own."""
+    """Yields families of results that share a line. If not `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped(
         ((first.benchmark if others or not folded else "", _framed(first.benchmark)[0],
@@ -242,7 +241,7 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """Joins names that differ only in the word for the engine or for the kernel's work."""
+    """Joins names that differ only in the engine (`ce`, `sm`) or the kernel (`read`, `write`)."""
     found = grouped(_framed(name) for name in dict.fromkeys(names))
     return [_filled(frame, words) for frame, words in found.items()]
 
@@ -252,7 +251,7 @@ def _filled(frame: str, words: Sequence[str]) -> str:
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """Returns a name with `{}` for the engine or the kernel's work, and the replaced word."""
+    """Replaces the engine or kernel in a name by `{}`. Returns the new name and the old word."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

@@ -1,4 +1,4 @@
-"""A run's rows for tables: one for each cell, or for each raw sample. Figures are in SI units."""
+"""Makes a run's rows for tables: one per cell, or one per raw sample. Figures are in SI units."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     verdict: The verdict.
     unit: The unit of the figures.
     better: Whether higher or lower figures are better.
-    figure: What a matrix shows: the median, or the best sample if the cell reports that.
+    figure: The figure in a matrix: the cell's median or, for some benchmarks, its best sample.
     median: The median.
     low: The lower end of the 95 % interval of the median.
     high: The upper end of the 95 % interval of the median.
@@ -44,9 +44,9 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     max: The greatest sample.
     n: The number of samples.
     expected: The figure to expect of the hardware as it is.
-    nominal: The figure to expect if every link ran at its best, where this is more.
+    nominal: The figure to expect with all links at their best rate; null if the same as expected.
     share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
-    reason: Why it was skipped or failed, or was not judged.
+    reason: Why the cell was skipped or failed, or was not judged.
     simulated: Whether the machine is simulated."""
 
     run: str
@@ -107,8 +107,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with its verdict. If `is_small`, its page is small. If `is_written`, `folder` has just
-    been written from it."""
+    """A run with its verdict. `is_small` is true if the run's page must be small. `is_written` is
+    true if the files in `folder` have just been written from `run`."""
 
     run: Run
     outcome: Outcome
@@ -145,7 +145,7 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields samples by transfer; an empty name stands for the headline figure."""
+    """Yields samples with the name of their transfer, which is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

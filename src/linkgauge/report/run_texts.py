@@ -1,4 +1,4 @@
-"""Writes a run as Markdown (GitHub's) for people, or as JUnit XML or SARIF for programs."""
+"""Writes a run as Markdown (GitHub's), JUnit XML or SARIF."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ DOCTOR = "doctor"
 
 
 def summary_junit(one: OneRun) -> str:
-    """A test case fails if its cell failed, is low, or ended with an error or a timeout. Each check
-    of the doctor (`doctor.CHECK`) that has a finding `fail` is a failed test case, too."""
+    """Returns JUnit XML. A test case fails if its cell failed, is low, or ended with an error or a
+    timeout. A failed check of the doctor is a failed test case (`doctor.CHECK`), too."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -132,7 +132,6 @@ def _said(finding: Finding) -> str:
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """Adds a test case. `seconds` is 0 if nothing was measured for it."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 

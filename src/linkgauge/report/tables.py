@@ -1,4 +1,4 @@
-"""Typed tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`)."""
+"""Writes tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A kind of table, whose rows are of type `kind`. If it `judges`, its JSON has findings."""
+    """A kind of table, whose rows have the type `kind`. If it `judges`, its JSON has findings."""
 
     name: str
     schema: str
@@ -91,7 +91,7 @@ SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
 
 
 class RowTable(tuple[_R, ...]):
-    """Rows that can be used as a tuple, or converted to a data frame."""
+    """The rows of a table, as a tuple that can be converted to a data frame."""
 
     _kind: Typed
 
@@ -105,19 +105,19 @@ class RowTable(tuple[_R, ...]):
         return tuple(self._kind.fields)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Absent figures become NaN. Raises MissingPackage without pandas."""
+        """Returns a data frame, with NaN for absent figures. Raises MissingPackage."""
         return self._kind.frame(self)
 
     def to_polars(self) -> Any:
-        """Absent figures become null. Raises MissingPackage without polars or pyarrow."""
+        """Returns a data frame, with null for absent figures. Raises MissingPackage."""
         return needed("polars", "polars").from_arrow(self.to_arrow())
 
     def to_arrow(self) -> Any:
-        """Returns a table with null for absent figures. Raises MissingPackage without pyarrow."""
+        """Returns an Arrow table, with null for absent figures. Raises MissingPackage."""
         return self._kind.arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """Lets DuckDB, pandas 3 and others read the rows. Raises MissingPackage without pyarrow."""
+        """Lets DuckDB, pandas 3 and others read the rows. Raises MissingPackage."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

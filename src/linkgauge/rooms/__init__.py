@@ -1,4 +1,4 @@
-"""Optional features (rooms), one folder each. Rooms do not import each other."""
+"""Lists the optional features, called rooms. Each has its own folder, and none imports another."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What commands, the Python API and rooms do with values. Nothing here reads a command line."""
+"""Functions that the commands and the Python API share. They do not parse the command line."""

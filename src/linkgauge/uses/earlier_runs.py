@@ -45,9 +45,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Returns a judged run with ranges from the history's earlier runs, and a line on how it
-    differs from them, or why they could not be read. The line is None without earlier runs, and for
-    incomplete or profiled runs and runs of very many cells."""
+    """Compares a judged run with earlier runs in the history. Returns the run with ranges
+    that earlier runs imply, and a line on its differences or on a failure to read the history. The
+    line is None without earlier runs, and for incomplete, profiled or very large runs."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -81,9 +81,8 @@ class _Begun(NamedTuple):
 
 
 def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | None:
-    """Returns the median of the seconds that the latest runs of a plan of as many cells took on
-    this machine, with the same settings. Returns None without such runs, and if the history cannot
-    be read."""
+    """Returns the median duration in seconds of the latest runs on this machine with as many cells
+    and the same settings; None without such runs or without a readable history."""
     cells = sum(len(table.cells) for table in plan)
     try:
         past = runs_before(_Begun("", now(), machine, settings), _TIMED)
@@ -99,8 +98,8 @@ def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | N
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """Returns earlier runs of the same machine, state and settings, the oldest first, without those
-    in `used`. `say` gets the reason if the history cannot be read."""
+    """Returns earlier runs of the same machine, state and settings, the oldest first, without the
+    runs in `used`. `say` gets the reason if the history cannot be read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})

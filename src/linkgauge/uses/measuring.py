@@ -39,10 +39,10 @@ def keeper_of(
 
 @contextmanager
 def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session of this process, or of all that a launcher (mpiexec, mpirun, srun) has
-    started. If the benchmarks need several processes, it measures with all ranks, but only rank 0
-    gets it: the other ranks take part and end with SystemExit. Raises InputError if the request
-    does not fit the launch, RankLost if a rank does not take part."""
+    """Opens a session of this process or, for benchmarks that need several processes, of all ranks
+    that a launcher (mpiexec, mpirun, srun) started. Only rank 0 gets the session; the other ranks
+    take part and end with SystemExit. Raises InputError if the request does not fit the launch, and
+    RankLost if a rank is lost."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened(request, first) as session:
@@ -117,8 +117,9 @@ def concluded(
     keeper: Keeper,
     conclude: Callable[[Run, Path | None], _T],
 ) -> _T:
-    """Measures a plan, and doubtful pairs of devices. Returns what `conclude` makes of the run and
-    its folder; after Ctrl-C, of the journal. Raises KeyboardInterrupt if there is no journal."""
+    """Measures a plan, then each pair of devices that may have slowed a collective. Passes the run
+    and its folder to `conclude`, and returns what `conclude` returns. After Ctrl-C, the run is read
+    from the journal. Raises KeyboardInterrupt if there is no journal."""
     with stoppable(observer, lambda: session.folder):
         try:
             run = measured(

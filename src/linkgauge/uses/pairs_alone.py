@@ -17,8 +17,8 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.report.keeping import Keeper
 
 PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 512 << 20
-"""The benchmark and the bytes with which a pair is measured alone. Of less, starting may hide what
-a link loses."""
+"""The benchmark by which a pair is measured alone, and its size in bytes. At smaller sizes, the
+start of a copy may hide a slow link."""
 
 
 def with_pairs(
@@ -29,7 +29,7 @@ def with_pairs(
     observer: Observer,
     keeper: Keeper,
 ) -> Run:
-    """Returns the run with the pairs' results added, or unchanged if no time is left."""
+    """Measures the pairs. Returns the run with their results, or unchanged if no time is left."""
     if time.monotonic() >= session.until:
         return run
     observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -44,7 +44,7 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """Returns a benchmark: a kernel of each pair's first device writes to the second device."""
+    """Returns a benchmark: a kernel on each pair's first device writes to the second device."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

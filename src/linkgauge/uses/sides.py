@@ -1,4 +1,4 @@
-"""Finds the sides of a comparison. A run, a folder of runs, a baseline or a label names a side."""
+"""Finds a comparison's two sides. A run, a folder, a baseline or a label names a side's runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def to_stderr(line: str) -> None:
 
 
 def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
-    """Returns a side's runs. `say` gets each one left out. Raises InputError if there are none."""
+    """Returns a side's runs. `say` reports unusable runs. Raises InputError if no run is left."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -52,13 +52,13 @@ def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
 
 @lru_cache(maxsize=64)
 def _figures_of(path: Path, _changed: tuple[int, int] | None) -> tuple[RunFigures, ...]:
-    """Reads a run again only if its file changes: many runs may be compared with it."""
+    """Reads a run's figures, or returns cached ones if `_changed` (file time, size) is the same."""
     return tuple(figures_of(run) for _, run in runs_of(path))
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """Returns a run, or the runs of a folder but those of `--rerun`. `say` gets those that
-    are unreadable or under a profiler. Raises InputError if none is left."""
+    """Returns the run at a path, or the runs in a folder except those made by `--rerun`. `say` gets
+    a line on each unreadable or profiled run. Raises InputError if no run is left."""
     path = find_run(asked, command="gate --baseline REF --current", say=say)
     if is_run(path):
         run = read_run(path)
@@ -76,7 +76,7 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
-    """Raises InputError, with all facts that differ and that figures depend on."""
+    """Raises InputError if facts that figures depend on differ between the two sides."""
     facts = unlike([baseline, current])
     if facts:
         lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
@@ -97,7 +97,7 @@ def refuse_unknown(patterns: Sequence[str], *sides: Sequence[RunFigures]) -> Non
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """Returns runs with only the cells whose benchmark fits a pattern (all if there are none)."""
+    """Returns the runs, reduced to benchmarks that match a pattern; unchanged without patterns."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -106,7 +106,7 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Reads the loss to detect, by default twice `least` (which counts). Raises InputError."""
+    """Parses a comparison's options. By default, `detect` is twice `least`. Raises InputError."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

@@ -21,7 +21,8 @@ from .measuring import concluded, keeper_of, planned
 
 
 def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> int:
-    """Shows the differences, on stderr if stdout has a document. Returns the run's exit code."""
+    """Measures the machine with and without the change, and shows the differences. Returns the exit
+    code of the run with the change."""
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 

@@ -1,4 +1,4 @@
-"""STREAM's operations on arrays in device memory, each by the fastest kernel that was found."""
+"""How STREAM's operations run on arrays in device memory, each by the fastest kernel found."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Raises Unsupported if a kernel reads two arrays and their size is no multiple of 16 bytes."""
+    """Returns the work of an operation on arrays. Raises Unsupported if a kernel reads two arrays
+    whose size is no multiple of 16 bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, Span(destination, source, copy.size), settings)
@@ -70,8 +71,8 @@ def _launch(
 
 
 class ArrayKernels:
-    """Finds the fastest kernel for each operation on each device model. `search` overwrites the
-    copy's buffers, and returns None if the default settings are the fastest."""
+    """Finds the fastest kernel of each operation for each device model. `search` overwrites the
+    copy's buffers, and returns the fastest settings (None: the default settings)."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search

@@ -1,4 +1,4 @@
-"""The backend of NVIDIA GPUs."""
+"""The backend `cuda` itself: which transfers NVIDIA GPUs can carry out, and how each is set up."""
 
 from __future__ import annotations
 
@@ -167,9 +167,10 @@ class CudaBackend(Filling[CudaBuffer]):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Devices do not share a managed buffer. NCCL's copies use buffers of their own."""
+        """Returns a key. Engines with equal keys share buffers."""
         if engine.kind == ENGINE:
             return memory, ENGINE
+        # A managed buffer belongs to one device.
         return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
@@ -224,7 +225,8 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Without `settings`, each path has its own. `passages` connect NCCL copies' ranks."""
+        """Prepares copies. If `settings` is None, each copy uses the settings of its path.
+        `passages` has the NCCL connections of copies between processes, by the copy's index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
@@ -291,7 +293,7 @@ class CudaBackend(Filling[CudaBuffer]):
         return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds and stores the best settings for the device's model. This takes 30 to 40 s."""
+        """Finds and stores the best settings for the model of a device, in 30 to 40 s."""
         from .tune import tune
 
         try:

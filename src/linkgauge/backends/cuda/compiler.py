@@ -1,4 +1,4 @@
-"""Compiles kernels with NVRTC when they are first used, and caches them on disk."""
+"""How kernels are compiled with NVRTC when they are first used, and cached on disk."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """The cache has a file for each source, architecture, NVRTC version and options. A file holds
-    the code after its SHA-256. A damaged file is replaced."""
+    """Compiles kernels, and keeps their code in `folder`: a file for each source, architecture,
+    NVRTC version and set of options. A file begins with its code's SHA-256, which shows damage."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"
@@ -28,8 +28,8 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """Returns machine code for `capability` (90 for 9.0), or PTX if this NVRTC is too old for
-        it. Raises BackendError with the compiler's log, Unsupported for too old a device."""
+        """Returns machine code for `capability` (90 for 9.0), or PTX if this NVRTC is too old.
+        Raises BackendError with the compiler's log, or Unsupported if the device is too old."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"

@@ -1,4 +1,4 @@
-"""Kernels that copy nothing: one computes in registers, the other follows pointers."""
+"""Kernels that copy nothing: one computes in registers, another follows pointers through memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork:
-    """A kernel that computes. One launch does all loops; `rounds` is the work in a loop."""
+    """A computing kernel. One launch does all loops; `rounds` is the amount of work in a loop."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
@@ -52,8 +52,8 @@ class ComputeWork:
 def concurrent(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Returns a kernel and three groups: the kernel alone, the copies, and both at once. Raises
-    Unsupported if the copies have no gate (start signal)."""
+    """Returns a kernel that computes, and three groups: the kernel alone, the copies alone, and
+    both at once. Raises Unsupported if the copies do not start by a gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device, made)
@@ -67,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a pointer chase by a GPU thread (`bulk`: by bulk copies) on each multiprocessor."""
+    """Returns a pointer chase by one multiprocessor after another, by bulk copies if `bulk`."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -1,4 +1,4 @@
-"""Finds cuBLAS in the CUDA toolkit, in torch or in its own wheel, and calls it by ctypes."""
+"""How cuBLAS is found in the CUDA toolkit, in torch or in its own wheel, and called by ctypes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Raises Unsupported if the device lacks the function, AllocationError or BackendError."""
+        """Calls a function. Raises Unsupported, AllocationError or BackendError if it fails."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -104,7 +104,7 @@ class BlasHandle:
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Computes A · B of row-major matrices as Bᵀ · Aᵀ, since cuBLAS's are column-major."""
+        """Computes A · B as Bᵀ · Aᵀ. Our matrices are row-major, cuBLAS's are column-major."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -120,7 +120,7 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """Returns the first cuBLAS that loads. Raises Unsupported with the remedy if none does."""
+    """Returns the first cuBLAS that loads. If none does, raises Unsupported with a remedy."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -161,6 +161,6 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """Loads cuBLASLt from the same folder. cuBLAS needs it, and the linker may not find it."""
+    # cuBLAS needs cuBLASLt, which the linker may not find in the same folder.
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

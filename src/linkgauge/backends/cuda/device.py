@@ -1,4 +1,4 @@
-"""A CUDA device with its context, streams and kernels."""
+"""How a CUDA device is used: its context, streams, kernels and memory."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class CudaDevice:
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Returns the device's stream of this number. Only one group at a time may use it."""
+        """Returns the device's stream of this number. Only one group may use it at a time."""
         return self._stream(number + 1)
 
     @property
     def aside(self) -> Any:
-        """Returns the stream for work that is not timed."""
+        """The stream for work that is not timed."""
         return self._stream(0)
 
     def _stream(self, number: int) -> Any:
@@ -93,13 +93,13 @@ class CudaDevice:
 
     @property
     def gate(self) -> ctypes.Array[ctypes.c_uint32]:
-        """Returns two pinned words for a gate, kept because allocating takes a millisecond."""
+        """Two pinned words for a gate (start signal), kept because allocation takes 1 ms."""
         if self._gate is None:
             self._gate = pinned_words(self, ctypes.c_uint32, 2)
         return self._gate
 
     def result(self, byte: int) -> int:
-        """Returns the address of a word for an untimed kernel's result, all bytes set to `byte`."""
+        """Returns the address of a word for a kernel's result, with every byte set to `byte`."""
         self._result = self._result or int(self.call("cuMemAlloc", WORD))
         self.call("cuMemsetD8Async", self._result, byte, WORD, self.aside)
         return self._result
@@ -179,9 +179,9 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """A kernel with its launch settings. `name` is the file and the function (`stream.read`),
-    `shared` the bytes of shared memory. `arguments` are ctypes values or 64-bit integers; each
-    `enqueue` reads them again. An argument of None stands for the value of `varying`."""
+    """A kernel with its launch settings. `name` is a file and a function in it, such as
+    `stream.read`. `shared` is shared memory in bytes. `arguments` are 64-bit integers, ctypes
+    values, which each launch reads anew, or None, which is replaced by the value of `varying`."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Returns uninitialized words for the host and all devices. Free them by cuMemFreeHost."""
+    """Returns uninitialized words that host and devices can access. Free them by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)

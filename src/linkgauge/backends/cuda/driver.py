@@ -1,4 +1,4 @@
-"""Calls functions of the CUDA driver by name, and translates errors."""
+"""How functions of the CUDA driver are called by name, and their errors raised as exceptions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _REMEDIES = {
 
 
 class Driver:
-    """`enums` is the Python module with the CUDA driver API's functions, constants and types."""
+    """The CUDA driver. `enums` is the Python module of its API: functions, constants and types."""
 
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
@@ -64,7 +64,7 @@ class Driver:
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
         """Calls a function and returns its results without the status: None, a value or a tuple. If
-        it fails, raises what `error` returns, with `about` (such as sizes) in the message."""
+        it fails, raises the exception that `error` makes, with `about` (such as sizes) in it."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function
@@ -78,8 +78,8 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """Returns AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong
-        if the driver ended a kernel, else BackendError."""
+        """Returns the exception for a failed call: AllocationError if memory is short, DeviceLost
+        if the device is gone, TookTooLong if the driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
         if kind is DeviceLost and call == _TAKES_DEVICE:
@@ -91,7 +91,7 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """Returns the lost device, if any. A failure meanwhile starts no second search."""
+        # A failure during the search must not start a second search.
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -107,7 +107,7 @@ class Driver:
 
 
 def find_driver() -> None:
-    """Raises Unsupported without a CUDA driver or Python bindings. Does not start the driver."""
+    """Raises Unsupported without CUDA's driver or Python bindings. Does not start the driver."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -122,7 +122,7 @@ def find_driver() -> None:
 
 
 def open_driver() -> Driver:
-    """Raises Unsupported if there is no driver or no device."""
+    """Opens the CUDA driver. Raises Unsupported if there is no driver or no device."""
     find_driver()
     try:
         bindings = import_module(_BINDINGS)
@@ -146,7 +146,7 @@ def open_driver() -> Driver:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """Returns the extra for the driver's CUDA version: newer bindings would not run on it."""
+    # Bindings that are newer than the driver would not run on it.
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

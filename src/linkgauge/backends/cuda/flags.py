@@ -1,4 +1,4 @@
-"""Flags that bounce between two devices or host and device: each side polls a flag of its own."""
+"""How flags bounce between two memories: a kernel or the host polls one and writes the other."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """A kernel that polls the flag at address `mine` and writes the flag at `theirs`. It stores the
-    times of the round trips at `report`, unless this is 0."""
+    """A kernel that waits for the flag at address `mine` and then writes the flag at `theirs`. If
+    `report` is not 0, it stores the times of the round trips at this address."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, report: int = 0, stream: int = 0
@@ -52,8 +52,8 @@ class FlagKernel:
 
 
 class FlagGroup(Gated):
-    """A loop is a round trip. `begins` starts and times it, and stores the times at `report`. A
-    side in another process is None; `clear` then sets this side's flag to 0 before each sample."""
+    """A ping-pong of a flag. Kernel `begins` times the round trips and stores the times at
+    `report`. A kernel in another process is None; then `clear` sets this process's flag to 0."""
 
     most_loops = MOST
     policy = single_iterations(2)
@@ -79,7 +79,8 @@ class FlagGroup(Gated):
         super().arm(loops, batches)
 
     def wait(self) -> Timing:
-        """Raises TookTooLong if a flag does not return, Unsupported for over MOST round trips."""
+        """Returns the round trips' times. Raises TookTooLong if a flag does not return, Unsupported
+        for more than MOST round trips."""
         loops, batches = self.pass_gate()
         if loops * batches > MOST:
             raise Unsupported(
@@ -131,7 +132,7 @@ def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """The host times round trips. Both flags are in host memory: the device polls over the link."""
+    """Returns a ping-pong that the host times. Both flags lie in the host's memory."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

@@ -1,4 +1,4 @@
-"""A gate (start signal) that holds devices back until all their work is enqueued."""
+"""A gate (start signal): a kernel that holds a device back until all its work is enqueued."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StartGate:
         }
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues a kernel that waits, and then stores the opening time at `opened`, unless 0."""
+        """Enqueues a kernel that waits, then stores the time at address `opened` (0: nowhere)."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,9 +1,9 @@
-"""Runs copies and kernels at the same time, and times them by events. A gate (start signal) holds
-streams back until all their work is enqueued; then each stream warms up. When all are warm (if
-`aligned` is false: when the first stream is, as in nvbandwidth's doMemcpyCore), the first stream
-records its start. The others wait for this event and then record their own. The first stream waits
-for all ends and records the group's. Streams wait only for events enqueued earlier: those that
-share a hardware queue cannot deadlock."""
+"""How copies and kernels run at the same time and are timed by events. A gate (start signal) holds
+all streams back until all work is enqueued; then each stream warms up. The first stream records its
+start when all streams are warm (if `aligned` is false, when it is warm itself, as in nvbandwidth's
+doMemcpyCore). Every other stream waits for this event and then records a start. At the end, the
+first stream waits for all streams and records the group's end. A stream waits only for events that
+were enqueued earlier, so streams with the same hardware queue cannot deadlock."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup(Gated):
-    """Transfers that start together. Only one group may be armed, since groups share streams."""
+    """Transfers that start together. Groups share streams, so only one may be armed at a time."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class CudaGroup(Gated):
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Returns times by events. Raises BackendError if a device fails or the gate stays shut."""
+        """Returns times from events. Raises BackendError if a device fails or a gate stays shut."""
         self._opened = bool(self._armed)  # the gate may have opened by itself
         loops, batches = self.pass_gate()
         self._first.device.call("cuEventSynchronize", self._total)
@@ -193,14 +193,14 @@ class CudaGroup(Gated):
         )
 
     def _hold_less(self) -> None:
-        """Halves the loops behind later gates, because an enqueuing call waited for the device."""
+        # An enqueuing call waited for the device, so later gates hold half as many loops.
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, loops: int) -> tuple[float, ...] | None:
-        """Returns each transfer's seconds, or None if an interfering copy ended too early."""
+        # None: an interfering copy ended before the measured one.
         seconds = [self._elapsed(track.start, track.end) for track in self._tracks]
         settled = [
             own if track.work.settle is None else track.work.settle(loops, own, seconds[0])
@@ -282,7 +282,7 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """Returns how many loops (and warm-ups) fit behind the gate on every device, at least 1."""
+    """Returns how many loops (besides warm-ups) fit behind the gate on each device, at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -301,7 +301,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
-    """Splits batches of `loops` into parts, each of at most `most` loops: lists of steps."""
+    """Splits batches of `loops` loops into parts (lists of steps) of at most `most` loops."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(batches):

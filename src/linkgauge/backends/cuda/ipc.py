@@ -1,4 +1,4 @@
-"""Shares device memory with other processes, by CUDA IPC or fabric handles (CUDA driver API)."""
+"""How device memory is shared with other processes, by CUDA IPC or fabric handles."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """What another process needs to open a buffer. The buffer begins `offset` bytes into the
-    driver's `allocation`. `mapped` is how many bytes to map for a fabric handle, else 0. `domain`
-    is the device's NVLink domain, if known."""
+    """What another process needs to open a buffer. `allocation` is the driver's handle of memory in
+    which the buffer begins at `offset` bytes. `mapped` is the number of bytes to map for a fabric
+    handle, 0 for CUDA IPC. `domain` is the device's NVLink domain, None if unknown."""
 
     machine: str
     allocation: bytes
@@ -45,8 +45,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns an encoded `Handle`. It is for this machine or, if the buffer is in fabric memory,
-    for the NVLink domain."""
+    """Returns an encoded `Handle`, with which processes on this machine can open a buffer.
+    Processes of the NVLink `domain` can, too, if the buffer is in fabric memory."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start
@@ -65,8 +65,8 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens another process's buffer. `machine` and `domain` are those of this process. Raises
-    OutOfReach if the device cannot access memory on the other machine, NoPeerAccess on this one."""
+    """Opens another process's buffer. `machine` and `domain` name this process's machine and NVLink
+    domain. Raises NoPeerAccess or OutOfReach if the device cannot access the memory."""
     handle, own = msgspec.msgpack.decode(exported, type=Handle), None
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if handle.mapped:

@@ -1,4 +1,4 @@
-"""Prepares the launches of linkgauge's CUDA kernels: variant, grid and arguments."""
+"""How launches of linkgauge's CUDA kernels are prepared: kernel, grid and arguments."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NANO = 1e-9
 
 
 class Marks:
-    """A kernel's progress in device memory: a count of steps, and times in ns (device's clock) at
-    which the gate opened, the kernel started and each batch ended. `made` frees the memory."""
+    """A kernel's progress in device memory: a count of steps, and the times in ns (device's clock)
+    at which the gate opened, the kernel started and each batch ended."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device = device
@@ -64,7 +64,7 @@ class Span(NamedTuple):
     size: int
 
     def slices(self, count: int) -> list[Span]:
-        """Cuts the span at multiples of ALIGNMENT, into at most `count` nearly equal parts."""
+        """Cuts the copy at multiples of ALIGNMENT, into at most `count` nearly equal parts."""
         length = -(-self.size // max(1, count))
         return self.cut(-(-length // ALIGNMENT) * ALIGNMENT)
 
@@ -82,9 +82,9 @@ def copy_launch(
     both_ways: bool = False,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns a copy's launch. Addresses are multiples of 16. The kernel writes to `marks`.
-    Raises InputError if a bulk copy's settings are too large, Unsupported if a bulk copy goes both
-    ways or the device's compute capability is below 9.0."""
+    """Returns the launch of a copy kernel. The kernel records its progress in `marks`, if given.
+    Addresses must be multiples of 16. For bulk copies, raises InputError if the settings are too
+    large, and Unsupported if `both_ways` is true or the compute capability is below 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -107,7 +107,7 @@ def copy_launch(
 def plain_shape(
     device: CudaDevice, size: int, settings: CopySettings
 ) -> tuple[tuple[int, int], dict[str, int]]:
-    """Returns grid and macros. Small sizes lower `unroll`, so that fewer multiprocessors idle."""
+    """Returns grid and macros. Small sizes lower `unroll`, so that more multiprocessors work."""
     blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
@@ -135,7 +135,7 @@ def _need_bulk(device: CudaDevice) -> None:
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a launch that stores the xor of the source's 64-bit words at address `checksum`."""
+    """Returns a launch that stores the xor of all 64-bit words at the address `checksum`."""
     arguments = source, size, LOOPS, checksum
     return KernelLaunch(device, "stream.read", _sweep(device, size), arguments)
 
@@ -148,8 +148,8 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def pattern_launch(
     device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns a launch of `fill`, which writes a pattern (each word xor `word`), or of `compare`,
-    which stores the offset of the first wrong byte at the address `word`."""
+    """Returns a launch of a pattern kernel. `fill` writes the pattern, each word xored with `word`.
+    `compare` writes the offset of the first wrong byte to the address `word`."""
     arguments = (address, size, seed % _WORDS, c_int(pattern), word)
     return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 
@@ -162,14 +162,15 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns a launch for each multiprocessor, as nvbandwidth's ptrChasingKernel; each begins
-    where the last one ended. Raises Unsupported for bulk copies before compute capability 9.0."""
+    """Returns a launch of the chase kernel (nvbandwidth's ptrChasingKernel) for each
+    multiprocessor. Raises Unsupported if `bulk` is true and the device cannot make bulk copies."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"
     grid = (device.multiprocessors, 1)
     launches = []
     for block in range(device.multiprocessors):
+        # Each launch begins where the one before ended.
         start = address + block * accesses % count * stride
         arguments = (start, c_uint32(accesses), c_uint32(block))
         launches.append(KernelLaunch(device, name, grid, arguments))

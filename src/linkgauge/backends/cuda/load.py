@@ -1,4 +1,4 @@
-"""Loads a link by a kernel, at a share of its full rate, while other operations are timed."""
+"""How a kernel loads a link at a share of its full rate while other operations are timed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ LIMIT = 3.0
 _WHOLE = 0.02
 """Seconds for which the full rate of a load is measured."""
 _LEAST = 0.005
-"""The shortest time of a load in seconds. Its rate counts only whole tiles."""
+"""The shortest time of a load in seconds. A shorter load has no exact rate."""
 _STREAM = 2
 """The number of the first stream for loads. Lower numbers are for the measured group."""
 _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """The load `number` of a group. Raises Unsupported if the transfer cannot be a load."""
+    """A kernel that keeps a link busy with copies. `number` is the load's index in its group.
+    Raises Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -105,7 +106,8 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """Returns for each load the seconds that all loops would take at the load's rate."""
+        """Returns the times of the group. A load's time is the seconds that all loops would take at
+        the load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, with the same calls as torch.matmul makes."""
+"""How cuBLAS multiplies matrices, with the same calls as torch.matmul makes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """`number` and `compute` are codes of cuBLAS, `define` is the type's code in matmul.cu."""
+    """A number type: its codes in cuBLAS and matmul.cu, and the compute capability it needs."""
 
     number: int
     compute: int
@@ -65,7 +65,7 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Raises Unsupported if cuBLAS is missing or the device lacks the type of numbers."""
+        """Prepares a product. Raises Unsupported if the device is too old or cuBLAS is missing."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"

@@ -1,4 +1,4 @@
-"""Allocates memory for CUDA, in device memory or in any kind of host memory that CUDA can use."""
+"""How memory is allocated for CUDA, on a device or as any kind of host memory that CUDA can use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """Host and devices use the same `address`. The device `home` allocated the buffer."""
+    """A buffer that the device `home` allocated. Host and devices use the same `address`."""
 
     memory: Memory
     size: int
@@ -106,7 +106,7 @@ def span_of(copy: Copy) -> Span:
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Raises AllocationError if memory is short, Unsupported if CUDA lacks this kind of memory."""
+    """Allocates a buffer. Raises AllocationError if memory is short, or Unsupported."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -125,7 +125,7 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """The native core allocates and the driver pins, much faster than if the driver did both."""
+    # The native core allocates and the driver only pins. The driver alone would be much slower.
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)
@@ -156,7 +156,7 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Allocates managed memory. Its pages stay on their NUMA node: none moves while timed."""
+    # Its pages stay on their NUMA node, so that none moves while a copy is timed.
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))

@@ -1,4 +1,4 @@
-"""Times calls of the CUDA driver on the host, among them the calls that enqueue copies."""
+"""How calls of the CUDA driver are timed on the host, such as calls that enqueue copies."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """Returns a kernel that is loaded, as it must be before a CUDA graph is captured."""
+        # A kernel must be loaded before a CUDA graph is captured, so it runs once.
         device = self._device
         launch = KernelLaunch(device, f"flags.{kernel}", (1, 1), arguments)
         self._made.callback(lambda: launch)
@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the driver call `named` on the host. `may_block`: the call may wait for a device."""
+    """Times the driver's call `named`, which may wait for the device if `may_block`."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)
@@ -139,7 +139,7 @@ class EnqueuingGroup(Gated):
         self._seconds = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Raises Unsupported if the calls do not fit behind the gate (start signal)."""
+        """Closes the gate (start signal). Raises Unsupported if the calls do not fit behind it."""
         if loops * batches > self.most_loops:
             many, most = loops * batches, self.most_loops
             raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")
@@ -177,7 +177,7 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """Times enqueuing by cuMemcpyPeerAsync, whose arguments except for the stream are `ends`."""
+    """Returns a group that times cuMemcpyPeerAsync(`ends`, stream), as the host sees it."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 

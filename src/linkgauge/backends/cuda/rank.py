@@ -1,5 +1,5 @@
-"""A rank with a GPU of its own. Other ranks access its memory by CUDA IPC if they are on the same
-machine, or by fabric handles if they are in the same NVLink domain; else NCCL makes the copies."""
+"""A rank with a GPU. Ranks on one machine access each other's memory by CUDA IPC, and ranks in one
+NVLink domain by fabric handles. Between any other ranks, NCCL copies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """A rank uses the GPU of its number on the machine. If GPUs are too few, ranks share them."""
+    """A rank with one GPU, chosen by the rank's number on its machine. Ranks may share a GPU."""
 
     backend: CudaBackend
 
@@ -83,7 +83,7 @@ class CudaRank(GpuOfRank):
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Opens another rank's buffer if needed. The group of transfers closes it."""
+        """Opens a buffer that belongs to another rank. The group of transfers closes it."""
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(

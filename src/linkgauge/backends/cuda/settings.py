@@ -1,4 +1,4 @@
-"""Settings of copies by CUDA. Each path has its own, and tuned settings are stored by GPU model."""
+"""How CUDA copies are set up: by settings for each path, which may be tuned for a GPU model."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The defaults are those of nvbandwidth's kernel. Threads of a `plain` kernel access 16 bytes
-    at a time. A `bulk` kernel uses the bulk copy unit and four chunks of 32 KiB of shared memory
-    (compute capability 9.0 and later). `blocks` of None means one for each multiprocessor.
-    `threads` of a block are a multiple of 64. `unroll` counts a thread's accesses in flight, or in
-    a bulk kernel chunks being loaded. Plain kernels only: `spread` puts a thread's accesses a
-    grid's width apart instead of a block's; `in_place` does all loops of a step before the next
-    step, so that caches may serve repeats; `streaming` data leave the caches early. A copy engine's
-    transfer is split over `streams`."""
+    """The settings of a copy by CUDA; the defaults are as in nvbandwidth. A thread of a `plain`
+    kernel accesses 16 bytes at a time. A `bulk` kernel uses the bulk copy unit and four chunks of
+    32 KiB of shared memory (compute capability 9.0 and later). `blocks` is the number of blocks
+    (None: one on each multiprocessor). `threads` (of a block) is a multiple of 64. `unroll` is the
+    number of accesses that a thread has in flight, or of chunks that a bulk kernel loads at once.
+    Only plain kernels use the next three: `spread` is true if a thread's accesses lie a grid's
+    width apart (else a block's width), `in_place` if all loops of a step precede the next step,
+    `streaming` if data leave the caches early. A copy engine's transfer is split over `streams`."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -94,8 +94,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the user's settings, else those in `tuned`, else defaults. If the user sets a kernel
-    or its grid, `tuned` is ignored. For copies both ways, the kernel must be the plain one."""
+    """Returns the user's settings, else the settings in `tuned`, else the defaults. If the user
+    sets a kernel or its grid, `tuned` is ignored."""
     given, default = {"streams": engines.streams}, defaults(transfer, operation)
     base = tuned.get(key(transfer, operation), default)
     if transfer.engine.kind == "sm":
@@ -116,7 +116,7 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """Returns the name under which tuned settings are stored: `sm from-host`, `sm peak-read`."""
+    """Returns the name of a path's tuned settings, such as `sm from-host` or `sm peak-read`."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -139,7 +139,8 @@ def tuned_notes(tuned: Mapping[str, CopySettings]) -> list[str]:
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores `best` by path, and keeps other paths' settings. None deletes one. Raises OSError."""
+    """Stores the settings in `best` by path. None deletes a path's settings; paths that `best`
+    lacks keep theirs. Raises OSError if the file cannot be written."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

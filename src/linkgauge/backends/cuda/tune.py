@@ -1,4 +1,4 @@
-"""Finds the fastest settings for each path on a GPU, and stores them under the GPU's model."""
+"""How the fastest settings for each path on a GPU are found, and stored under the GPU's model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Path(msgspec.Struct, frozen=True):
 
 
 class Tunable(Backend, Protocol):
-    """The backend, as far as trials use it."""
+    """The part of a backend that a search for settings uses."""
 
     def device_of(self, memory: Memory) -> CudaDevice: ...
     def prepare_with(
@@ -66,7 +66,7 @@ class Tunable(Backend, Protocol):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings that a search has tried. `rate` in bytes/s counts both directions, or all arrays."""
+    """Settings that were tried. `rate` is in bytes/s, of both directions or of all arrays."""
 
     settings: CopySettings
     rate: float
@@ -80,10 +80,9 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Stores each path's best settings, and returns those that are faster than the defaults.
-    Without `peer`, there are no paths to another GPU. Each candidate runs once; then the best and
-    the defaults take turns, so that drift affects all. A candidate that fails or copies wrongly is
-    dropped. Raises BackendError if the device is dead; settings found before stay stored."""
+    """Stores the best settings of each path, and returns the settings that are faster than the
+    defaults. Without `peer`, no path leads to another GPU. Raises BackendError if the device is
+    dead; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -112,7 +111,7 @@ def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
 
 
 def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
-    """Yields the settings to try on a path, the defaults first."""
+    """Yields the settings to try on a path, with the defaults first."""
     if path.operation in ARRAYS:
         yield from _of_arrays(path.operation, multiprocessors)
         return
@@ -165,7 +164,7 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Returns None if the defaults are fastest. Raises BackendError if the device is dead."""
+    """Returns the fastest settings, or None for the defaults. May raise BackendError."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -175,6 +174,7 @@ def search(
         return None
     if path.operation in ARRAYS:
         heats += trial.streaming(heats)
+    # The best and the defaults run in turn, so that drift affects all.
     final = trial.take_turns(finalists(heats))
     for tried in final:
         words = tried.settings.describe(path.transfer.engine.kind)
@@ -184,7 +184,7 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Returns the defaults and the fastest, two of each kernel: a run may misjudge a candidate."""
+    """Returns the defaults, and the fastest candidates, with at least two of each kernel."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -194,7 +194,7 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    """One copy that is run with different settings."""
+    """A copy that is run with different settings."""
 
     backend: Tunable
     path: Path

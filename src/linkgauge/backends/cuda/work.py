@@ -1,4 +1,4 @@
-"""One transfer's work on CUDA streams: a copy by a copy engine or a kernel, a read or a write."""
+"""How one transfer runs on CUDA streams: a copy by a copy engine or a kernel, a read or a write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .launches import LOOPS, Marks, Span, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 
 PIECE = 128 << 20
-"""The approximate bytes of one part of an interfering copy. They take milliseconds."""
+"""The approximate bytes of one part of an interfering copy. A part takes milliseconds."""
 MARGIN = 1.1
 """Interfering copies should run this many times as long as the measured copy."""
 
@@ -37,12 +37,12 @@ class Recorder(NamedTuple):
 
 
 class StreamWork(msgspec.Struct, eq=False):
-    """How a transfer runs on a device. A `driver` call may wait for the device; a `graph` loop does
-    not fit into a queue. `entries` are the queue entries of each loop on all `streams`, and further
-    ones. `warm_up` loops run before the start event. `checksum` returns the xor of all words read,
-    or None if the work also writes. `close` frees resources, except for kernels, which belong to
-    the device. `recorder` does the same work and records its progress. `settle` is for a copy that
-    disturbs the measured copy (see `interference`)."""
+    """The work of a transfer on a device. `kind` is `driver` if calls may wait for the device, and
+    `graph` if a loop does not fit into a queue. `entries` is the number of queue entries for each
+    loop, and for all loops together. `warm_up` is the number of loops before the start event.
+    `checksum` returns the xor of all words read, or None if the work also writes. `close` frees all
+    resources except kernels, which belong to the device. `recorder` does the same work and records
+    its progress. `settle` is only for a copy that disturbs the measured copy."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -88,7 +88,7 @@ def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) 
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """Runs in a thread of its own: for pageable memory, the driver's calls may return late."""
+    """Returns work for a thread of its own, as the driver's calls for pageable memory may wait."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -98,7 +98,7 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = None) -> list[Piece]:
-    """Splits a copy into parts, made by a copy engine or, if `settings` are given, by a kernel."""
+    """Splits a copy into parts, made by a copy engine or, with `settings`, by a kernel."""
     parts = span.slices(span.size // PIECE)
     if settings is None:
         return [partial(device.driver.call, "cuMemcpyAsync", *part) for part in parts]
@@ -106,7 +106,7 @@ def parts_of(device: CudaDevice, span: Span, settings: CopySettings | None = Non
 
 
 def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns work that runs parts one after another without a warm-up, as nvbandwidth does."""
+    """Returns work that runs parts one by one without a warm-up, as in nvbandwidth."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
@@ -117,14 +117,14 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Copies through the host by cuMemcpyPeerAsync(`ends`), as p2pBandwidthLatencyTest does."""
+    """Returns a copy through the host by cuMemcpyPeerAsync, as in p2pBandwidthLatencyTest."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
 
 
 def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
-    """Returns a copy that disturbs the measured copy and outlasts it, in as few loops as needed."""
+    """Returns a copy that disturbs the measured copy, with just enough loops to outlast it."""
     share, enqueued = 1.0, 0
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
@@ -136,7 +136,7 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
         enqueued += count
 
     def settle(loops: int, seconds: float, measured: float) -> float | None:
-        """Returns the interfering copy's seconds for all loops, or None if it ended too early."""
+        """Returns this copy's seconds for all loops; None to repeat a sample that was too short."""
         nonlocal enqueued, share
         whole, enqueued = seconds * (loops * len(pieces)) / enqueued, 0
         if seconds < measured and share < 1:
@@ -151,7 +151,8 @@ def interference(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 def kernel_work(
     device: CudaDevice, launch: KernelLaunch, in_kernel: bool, warm_up: int = 1, word: int = 0
 ) -> StreamWork:
-    """If `in_kernel`, one launch does all loops. `word` is the address of the checksum, or 0."""
+    """Returns a kernel's work. If `in_kernel` is true, one launch does all loops, else each loop is
+    a launch. `word` is the address of the kernel's checksum, or 0 for none."""
 
     def enqueue(streams: Sequence[Any], loops: int) -> None:
         launches, launch.varying.value = (1, loops) if in_kernel else (loops, 1)
@@ -170,7 +171,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """`launch_with(address)` returns a launch whose kernel stores the checksum at this address."""
+    """Returns work whose kernel stores a checksum at the address given to `launch_with`."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -179,7 +180,7 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns the number of warm-ups, by default 1 between devices, 0 if the host takes part."""
+    """Returns the number of warm-ups, by default 1 between devices and 0 with the host."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -196,7 +197,7 @@ def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) 
 
 
 def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """The kernel records its progress if the copy is `tracked` and one launch does all loops."""
+    """Returns a copy by a kernel. A tracked copy records its progress if one launch does all."""
     how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
@@ -227,7 +228,8 @@ _LANES = 32
 
 
 def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
-    """Addresses must be multiples of 16. A warp accesses 128, 256 or 512 bytes at once."""
+    """Returns the launch of a copy kernel. Its warps each access 128, 256 or 512 bytes at once.
+    Addresses must be multiples of 16."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (*span, LOOPS)
     defines = {"PIECE": pieces.size, "PAYLOAD": pieces.payload}
@@ -235,7 +237,8 @@ def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunc
 
 
 def piece_copies(device: CudaDevice, span: Span, pieces: Pieces) -> StreamWork:
-    """A loop is a CUDA graph with a chain of copies for each stream, as calls are too slow."""
+    """Returns copies in pieces. A loop launches a CUDA graph with a chain of copies for each
+    stream, because a call for each piece would be too slow."""
     ends, call = span.cut(pieces.size), device.driver.call
     streams = min(pieces.streams, MOST_STREAMS, len(ends))
     with ExitStack() as made:

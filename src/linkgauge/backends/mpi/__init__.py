@@ -1,1 +1,1 @@
-"""Backend `mpi`: MPI moves bytes between the host memories of several processes."""
+"""The backend `mpi`, in which MPI moves bytes between the host memories of several processes."""

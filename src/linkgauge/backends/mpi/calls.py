@@ -1,7 +1,7 @@
-"""One rank's calls of MPI's C functions for a collective, with all arguments.
+"""Which C functions of MPI one rank calls for a collective, with all arguments.
 
 Out of place, a rank sends from one buffer and receives in another. In place (MPI_IN_PLACE,
-MPI_Sendrecv_replace), it uses only the receive buffer. Sources: MPI 4.1, chapters 3 and 6;
+MPI_Sendrecv_replace), the rank uses only the receive buffer. Sources: MPI 4.1, chapters 3 and 6;
 nccl-tests for the hypercube (`src/hypercube.cu`)."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class NamedCall(NamedTuple):
 
 
 class GroupPlace(NamedTuple):
-    """`send` and `receive` are addresses. In place, the rank sends from the receive buffer."""
+    """A rank in its group. `send` and `receive` are addresses; in place, only `receive` is used."""
 
     rank: int
     ranks: int
@@ -102,8 +102,8 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """Returns the address of the received data. In place, this is the rank's share of the
-        buffer, except that MPI_Reduce_scatter_block writes to its beginning."""
+        """The address of the received data."""
+        # In place, only MPI_Reduce_scatter_block writes to the buffer's beginning.
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
         return self._share(self._counts.receive_step)
@@ -134,7 +134,7 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """Returns the send and receive address: MPI_IN_PLACE where MPI requires it, 0 if unused."""
+        """Returns the send and receive addresses: MPI_IN_PLACE where required, 0 if unused."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -143,7 +143,7 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """MPI_Bcast has a single buffer: a root out of place first copies to its receive buffer."""
+        # MPI_Bcast has one buffer, so a root out of place first copies to its receive buffer.
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:
@@ -176,14 +176,14 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """Copies by MPI_Allgather of this rank alone, which is as fast as memmove."""
+        # MPI_Allgather of this rank alone is as fast as memmove.
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 
     def _exchange(
         self, sent: int, count: int, to: int, received: int, source: int
     ) -> Iterator[NamedCall]:
-        """Avoids MPI_Sendrecv, which has too many arguments for the native core."""
+        # MPI_Sendrecv has too many arguments for the native core.
         request = ctypes.addressof(self._held)
         begun = received, count, self._type, source, _TAG, self._comm, request
         yield self._call("MPI_Irecv", *begun)
@@ -192,7 +192,7 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported, on all ranks alike, so that no rank waits for one that gave up."""
+    """Raises Unsupported on all ranks if MPI cannot carry out the collective."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

@@ -1,5 +1,5 @@
-"""One rank's part of collectives by MPI, whose C functions a native loop calls. All ranks start
-after MPI_Barrier. Each measures the time until its own calls have returned."""
+"""How one rank takes part in collectives by MPI. A native loop calls MPI's C functions. All ranks
+start after MPI_Barrier, and each measures the time until its own calls have returned."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 
 
 class Communicators:
-    """Creates MPI communicators, together with all of their ranks, and keeps them until the end."""
+    """Creates MPI communicators, together with the other ranks, and keeps them until the end."""
 
     def __init__(self, mpi: Any) -> None:
         self.mpi, self.world = mpi, mpi.COMM_WORLD
         self._made: dict[object, Any] = {}
 
     def of_colors(self, colors: tuple[int, ...]) -> Any:
-        """Groups the ranks by their number in `colors`. All ranks must call this method."""
+        """Returns a communicator of the ranks with this rank's color. All ranks must call this."""
         size, rank = self.world.size, self.world.rank
         if len(colors) != size:
             raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
@@ -45,7 +45,7 @@ class Communicators:
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """Returns a communicator of these ranks, which share a window of memory."""
+        """Returns a communicator of the ranks that share a window of memory."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(
@@ -67,7 +67,7 @@ class Communicators:
 
 
 class MpiCollective(CollectiveGroup):
-    """`copies` has one transfer for each rank. All ranks raise Unsupported, or none does."""
+    """One rank of a collective. Either all ranks raise Unsupported, or none does."""
 
     most_loops = _MOST_LOOPS
 
@@ -120,7 +120,7 @@ class MpiCollective(CollectiveGroup):
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns this rank's seconds of `count` iterations, each after a barrier."""
+        """Returns this rank's seconds for each of `count` iterations. A barrier precedes each."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:

@@ -1,4 +1,4 @@
-"""Flags between hosts: each side polls its own, and writes the other's (MPI_Put, MPI_Win_flush)."""
+"""How flags bounce between hosts. A rank polls its flag, and writes the other flag by MPI_Put."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """`mine` is the address of this side's flag. `theirs` is the other side's rank, and the place
-    of its flag in the window. The side with `begins` times each round trip."""
+    """One rank of a flag ping-pong. `mine` is its flag's address. `theirs` is the other rank and
+    the offset of its flag in the window. The rank with `begins` times the round trips."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
@@ -57,6 +57,6 @@ class FlagSide(IteratedGroup):
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Raises TookTooLong if the other side does not answer."""
+        """Returns round trips' times if the rank `begins`. Raises TookTooLong without an answer."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

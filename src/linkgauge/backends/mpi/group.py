@@ -1,4 +1,4 @@
-"""One rank's part of copies and broadcasts by MPI."""
+"""How one rank takes part in copies and broadcasts by MPI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """`comms` has a communicator for each rank that broadcasts. It is empty for copies."""
+    """One rank's part of copies or, if `comms` has a communicator for each root, of broadcasts."""
 
     policy = POLICY
 
@@ -34,7 +34,7 @@ class MpiGroup(Gated):
         self._began = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Prepares the messages. For one-sided copies, they only report that a copy has ended."""
+        """Prepares the messages. In one-sided copies, a message only reports the end."""
         super().arm(loops, batches)
         part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * batches, self._memory)
         if self.from_one:

@@ -1,8 +1,8 @@
-"""Backend `mpi`: MPI moves bytes between the host memories of several ranks. The rank that owns the
-engine times a copy from before the first call until all bytes have arrived. With engine `rma`, this
-rank writes (MPI_Put) or reads (MPI_Get) a window of the other rank's memory, and flushes. Engine
-`msg` sends messages (MPI_Isend, MPI_Irecv). A destination that owns the engine first requests
-them; if the source owns the engine, the destination acknowledges the last message."""
+"""The backend `mpi`, in which MPI moves bytes between the host memories of several ranks. The rank
+that owns the engine times a copy from before the first call until all bytes have arrived. With the
+engine `rma`, this rank writes (MPI_Put) or reads (MPI_Get) a window of the other rank's memory, and
+flushes. The engine `msg` sends messages (MPI_Isend, MPI_Irecv). If the destination owns the engine,
+the destination first requests the messages, else it acknowledges the last message."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class MpiRank(HostRank, RankBackend):
-    """MPI may move other ranks' bytes only while this process calls MPI (MPI 4.1, 2.9)."""
+    """A rank's host memory. MPI may move bytes only while this process calls MPI (MPI 4.1, 2.9)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -100,8 +100,8 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Keeps buffers for one-sided access apart, because only these must be in a window."""
-        return memory, self.is_window(engine)
+        """Returns a key. Engines with equal keys share buffers."""
+        return memory, self.is_window(engine)  # only one-sided access needs a window
 
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
@@ -109,10 +109,9 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Puts all buffers into one window, which takes no longer than for one buffer. The speed of
-        memory partly depends on addresses, so only repetitions of the same number use the same
-        window. It has room for the largest buffers that these ranks have had, so that later cells
-        can use it."""
+        """Puts all buffers into one window. The window has room for the largest buffers of these
+        ranks so far, so that later cells can use it. Each repetition number needs another window,
+        because memory's speed partly depends on addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -136,7 +135,7 @@ class MpiRank(HostRank, RankBackend):
     def _allocate(
         self, sizes: Mapping[int, int], ranks: tuple[int, ...], repetition: int
     ) -> Window:
-        """Keeps the window for later cells if all of its ranks have room for their parts."""
+        # The window is kept for later cells if all of its ranks have room for their parts.
         size = sizes[self.rank]
         here = self.home if size else f"ranks {ranks}"
         with mpi_errors(f"allocate {approximate_size(size or sum(sizes.values()))} of {here}"):
@@ -193,12 +192,12 @@ class MpiRank(HostRank, RankBackend):
 
 
 def _room() -> float:
-    """Returns how many bytes all windows may keep. MPI's shared memory may limit them."""
+    # MPI's shared memory may limit the windows, too.
     shared = Path("/dev/shm")  # noqa: S108
     free = shutil.disk_usage(shared).free if shared.is_dir() else math.inf
     return min(read_host().memory_available or 0, free) * WINDOW_SHARE
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:
-    """Raises InputError if there is no MPI."""
+    """Opens one rank's backend. Raises InputError if there is no MPI."""
     return MpiRank(launch, world(launch))

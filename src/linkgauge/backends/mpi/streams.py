@@ -1,4 +1,4 @@
-"""Concurrent streams of MPI messages in one process. Each stream has a few messages under way."""
+"""How a process carries out concurrent streams of MPI messages, with a few messages in flight."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """Sends or receives in steps. `timed` are indices of copies that end with the stream."""
+    """A stream of messages in steps. The copies with indices `timed` end when the stream ends."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -53,7 +53,7 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """Counts an ended message. The next step begins when all messages of a step have ended."""
+        """Counts an ended message. A step must end before the next step begins."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -64,7 +64,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Carries out all streams. Returns when each timed copy ended, on the monotonic clock."""
+    """Carries out all streams. Returns when each timed copy ended, by the monotonic clock."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -88,8 +88,7 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns None if this rank has no part in the copy. The only message of a one-sided copy
-    reports its end. The target waits for the message, so that MPI can work there."""
+    """Returns this rank's messages for a copy, or None if the rank takes no part."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -100,6 +99,7 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
     say: Step = (1, lambda: comm.Isend([b"", 0], other, word))
     hear: Step = (1, lambda: comm.Irecv([bytearray(1), 0], other, word))
     if transfer.engine.kind == "rma":
+        # The message reports the end of the copy. Waiting for it lets MPI work on the target.
         return StepStream((), (say if rank == owner else hear,))
     payload = part.memory(copy.source if rank == source else copy.destination, copy.size)
     if rank == source:
@@ -114,8 +114,8 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """Returns a stream for each rank that broadcasts, each on a communicator of its own, since all
-    ranks must make the calls on one communicator in the same order."""
+    """Returns a stream for each rank that broadcasts. A stream has its own communicator, since all
+    ranks must make the calls of a communicator in the same order."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

@@ -1,4 +1,4 @@
-"""Memory of ranks in windows, which MPI lets other ranks reach (MPI 4.1, 12)."""
+"""How ranks let other ranks access their memory, in MPI's windows (MPI 4.1, 12)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from .world import mpi_errors
 
 
 class Window(NamedTuple):
-    """A memory window that several ranks share. `sizes` has the bytes of each rank's part, and
-    `base` is the address of this rank's part. `repetition` is the number of the repetitions that
-    use it."""
+    """An MPI window of several ranks. `sizes` is the bytes of each rank's part; `base` is the
+    address of this rank's part. Only repetitions with the number `repetition` use the window."""
 
     handle: Any
     sizes: Mapping[int, int]
@@ -25,7 +24,7 @@ class Window(NamedTuple):
     repetition: int
 
     def serves(self, sizes: Mapping[int, int], repetition: int) -> bool:
-        """Whether the window has room for parts of these sizes, in a repetition of this number."""
+        """Whether the window is large enough and has the same `repetition`."""
         return repetition == self.repetition and all(
             self.sizes[rank] >= sizes[rank] for rank in sizes
         )
@@ -37,9 +36,8 @@ class Window(NamedTuple):
 
 
 class WindowPart(ByThreads):
-    """A buffer in a memory window that several ranks share. `target` is the rank whose memory has
-    the buffer, and `offset` is the buffer's place in that memory. On the target, `base` is the
-    address of the rank's part of the window; on other ranks, `base` is None."""
+    """A buffer in an MPI window of several ranks. The buffer begins `offset` bytes after the start
+    of rank `target`'s part. `base` is the address of this part; None on other ranks."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -60,8 +58,8 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the buffer's address. Before and after, the private and the public copy of the
-        window are made equal (MPI 4.1, 12.4: memory models)."""
+        """Yields the buffer's address."""
+        # Makes the window's private and public copy equal (MPI 4.1, 12.4: memory models).
         self._sync()
         yield self.address
         self._sync()

@@ -1,4 +1,4 @@
-"""Loads MPI into this process at its first use."""
+"""How MPI is loaded into this process at its first use."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ wait. By default they spin, so that a rank on the same CPU has to wait for the e
 
 @cache
 def world(launch: Launch) -> Any:
-    """Initializes MPI with all other ranks. Only this thread may use it. Ranks that share CPUs
-    give way to each other. Raises InputError without MPI, BackendError if MPI contradicts the
-    launcher."""
+    """Initializes MPI together with all other ranks. Only the calling thread may use MPI. Raises
+    InputError without MPI, and BackendError if MPI and the launcher number ranks differently."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
     if ranks_per_cpu(launch) > 1:
@@ -59,7 +58,7 @@ mpi_errors = partial(errors_of, "mpi4py")
 
 
 def leave(launch: Launch) -> None:
-    """Finalizes MPI, if it was initialized, together with all other ranks. Raises BackendError."""
+    """Finalizes MPI with all other ranks, if it was initialized. Raises BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 
@@ -69,7 +68,7 @@ def library(mpi: Any) -> ctypes.CDLL:
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls MPI while other threads run, unlike mpi4py. Raises BackendError."""
+    # Unlike mpi4py's functions, ctypes lets other threads run during the call.
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

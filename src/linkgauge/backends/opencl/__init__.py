@@ -1,4 +1,4 @@
-"""Backend `opencl`. Its engine `ce` is the runtime's copy command, `sm` a kernel of copy.cl."""
+"""The backend `opencl`. `ce` is the runtime's copy command, and `sm` is a kernel of copy.cl."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Raises Unsupported with the remedy if pyopencl, a runtime or a device is missing."""
+    """Opens the backend. Raises Unsupported without pyopencl, a runtime or a device."""
     imported("pyopencl", "opencl")
     from .runtime import discover
 
@@ -104,8 +104,8 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Each device has buffers of its own. Copies need mapped buffers, kernels unmapped ones."""
-        return memory, engine.owner, engine.kind
+        """Returns a key. Engines with equal keys share buffers."""
+        return memory, engine.owner, engine.kind  # copies need mapped buffers, kernels unmapped
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         from .memory import allocate
@@ -183,7 +183,7 @@ def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[rule
 
 
 def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[rules.Rule]:
-    """Refuses host memory if a kernel would access a copy of it instead."""
+    """Yields rules against kernels that would access only a copy of the host memory."""
     device, shares = owner.device.memory, owner.device.shares_host_memory
     own = "a kernel reaches only host memory that OpenCL allocated: host:N"
     yield memory.kind == "pageable", own

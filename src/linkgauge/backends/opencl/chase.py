@@ -1,4 +1,4 @@
-"""Pointer chases by one work-item. The ring is checked before a chase, the last address after."""
+"""How one work-item follows pointers. The ring is checked first, the last address at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _orders = count(1)
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A ring of cache lines, `stride` bytes apart. `seed` determines the order (chase.cl)."""
+    """A ring of cache lines, `stride` bytes apart, whose order follows from `seed` (chase.cl)."""
 
     lines: int
     stride: int
@@ -42,7 +42,7 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Raises Unsupported for less than a cache line, BackendError if the ring is damaged."""
+    """Returns a pointer chase. Raises Unsupported for small memory, BackendError for a bad ring."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -68,7 +68,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseGroup(OpenCLGroup):
-    """A batch is one launch of the kernel, which continues where the previous launch ended."""
+    """A pointer chase. A batch is one launch, which continues where the previous one ended."""
 
     policy = SamplingPolicy(loops=1, steps=HOPS)
 

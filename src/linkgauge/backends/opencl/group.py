@@ -1,4 +1,4 @@
-"""OpenCL transfers that start together, timed by the device."""
+"""How OpenCL transfers start together, and are timed by the device."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _QUEUE = 1000
 
 
 class Lane(msgspec.Struct, eq=False):
-    """One transfer's commands on a queue of their own. `commands` are those of one loop.
-    `launch(loops)`, if given, does all loops of a batch. If `keeps_events`, events must be kept
-    while the gate is closed. `sums` holds the checksums of a transfer that only reads, `ends` the
-    event of each batch's last command."""
+    """A transfer on its own queue. `commands` carry out a loop; `launch(loops)`, if given, carries
+    out a batch instead. If `keeps_events` is true, `events` has all events, else the first. `sums`
+    is the checksums of a transfer that only reads, `ends` each batch's last event."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue
@@ -48,7 +47,7 @@ class Lane(msgspec.Struct, eq=False):
         return 1 if self.launch is not None else loops * len(self.commands)
 
     def arm(self, loops: int, batches: int, gate: cl.UserEvent) -> None:
-        """Enqueues all batches. Their first command waits for the gate (start signal)."""
+        """Enqueues all batches. The first command waits for the gate (start signal)."""
         batch: list[Enqueue] = self.commands * loops
         if self.launch is not None:
             batch = [partial(self.launch, loops)]
@@ -72,7 +71,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """`pieces` splits a copy into small parts. STREAM's operations write the pattern `makes`."""
+    """Returns the lane of a copy. `pieces` splits it. STREAM's operations write pattern `makes`."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -130,8 +129,8 @@ def _kernel(
 
 
 class OpenCLGroup(Gated):
-    """The first commands of all transfers wait for the same event. The device's profiling events
-    time a transfer, from its first command's start to its last command's end."""
+    """Transfers whose first commands wait for the same event. The device's profiling events time
+    each transfer, from the start of its first command to the end of its last one."""
 
     policy = SamplingPolicy()
     _gates: Sequence[cl.UserEvent] = ()
@@ -202,14 +201,14 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns about when the gate opened: the earliest start by each transfer's own clock."""
+        """Returns for each transfer the earliest start of all transfers that use its clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Opens a closed gate first, because waiting commands cannot be cancelled."""
+        """Opens the gate if it is closed, because waiting commands cannot be cancelled."""
         super().close()
         self._let_go()
         self.lanes = []

@@ -1,4 +1,4 @@
-"""Buffers of OpenCL: in device memory, or in host memory for copies to and from devices."""
+"""How OpenCL's buffers are allocated in device memory and in host memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
+    """Allocates a buffer. Raises AllocationError, or Unsupported if its memory is not supported."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"
@@ -45,12 +45,11 @@ Use = Literal["device", "pageable", "pinned", "shared", "in place"]
 
 
 class OpenCLBuffer(ByThreads):
-    """`use` is how the device `unit` uses the buffer. `device`: it is in device memory, which
-    kernels fill and compare. `pageable`: host memory that OpenCL does not know, for copy commands.
-    `pinned`: host memory that the driver pins and keeps mapped, for copy commands. `shared`: shared
-    virtual memory, at the same address for host and kernels. `in place`: host memory for kernels,
-    mapped only while the host uses it. OpenCL does not report whether memory is locked. The
-    buffer's node is known only on a machine with a single node. The node's CPUs touch it first."""
+    """A buffer. `use` is the way in which the device `unit` uses the buffer. `device`: in device
+    memory, which kernels fill and compare. `pageable`: host memory unknown to OpenCL, for copy
+    commands. `pinned`: host memory that the driver pins and keeps mapped, for copy commands.
+    `shared`: shared virtual memory, at the same address for host and kernels. `in place`: host
+    memory for kernels, mapped only while the host uses it."""
 
     def __init__(
         self,
@@ -64,6 +63,7 @@ class OpenCLBuffer(ByThreads):
         self.unit, self.memory, self.size, self.use = unit, memory, size, use
         self.cpus = (node.cpus if node is not None else ()) or usable_cpus()
         self.warnings: tuple[str, ...] = ()
+        # OpenCL does not report whether memory is locked, or on which of several nodes it is.
         self._placed = Placement(
             str(memory), size, node.index if node is not None and alone else None
         )
@@ -226,7 +226,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """64-bit words in a device's memory for a kernel's results, at first 0."""
+    """64-bit words in a device's memory for a kernel's results. They start at 0."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -235,7 +235,7 @@ class Words:
         self.store(0)
 
     def total(self) -> int:
-        """Returns the xor of all words, which is the word itself if there is only one."""
+        """Returns the xor of all words; for a single word, the word itself."""
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
         return int(np.bitwise_xor.reduce(self._host))

@@ -1,4 +1,4 @@
-"""Calls of the OpenCL library on a command queue, repeated by the native core."""
+"""How the native core repeats calls of the OpenCL library on a command queue."""
 
 from __future__ import annotations
 

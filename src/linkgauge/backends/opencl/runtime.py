@@ -1,4 +1,4 @@
-"""Lists OpenCL's platforms and devices. `opencl.create` first checks that pyopencl is installed."""
+"""How OpenCL's platforms and devices are listed, once `opencl.create` has found pyopencl."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. `allocating` is the size in bytes if the call allocates."""
+    """Turns pyopencl's errors into linkgauge's. `allocating`: the bytes that a call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -42,7 +42,7 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns AllocationError if memory is short, DeviceLost if it is lost, else BackendError."""
+    """Returns the exception for an error code: AllocationError, DeviceLost or else BackendError."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -58,7 +58,7 @@ def status_name(code: int) -> str:
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """`platform` is the platform's number. If `fine_grained`, kernels use host memory in place."""
+    """Facts about a device. If `fine_grained`, its kernels can use host memory in place."""
 
     device: Device
     platform: int
@@ -72,7 +72,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """Creates context, queue and kernels at their first use: listing must not wake devices."""
+    """An OpenCL device. Its queue and kernels are made at first use: listing must not wake it."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -104,18 +104,18 @@ class OpenCLDevice:
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Returns how many work-items a launch and a work-group have. On a CPU, each work-item
-        loops over a block of memory; eight for each core keep all cores busy. On a GPU, 16
-        work-groups of up to 256 work-items for each compute unit hide latency."""
+        """How many work-items a launch and a work-group have."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
+            # On a CPU, each work-item loops over a block: eight for each core keep all cores busy.
             if self._is_cpu:
                 return (8 * units,), (1,)
             group = min(256, int(self.handle.max_work_group_size))
+            # 16 work-groups for each compute unit hide latency.
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Returns the work-items of a launch and a work-group. Each stream has one work-group."""
+        """Returns the work-items of a launch and of a work-group. A stream has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -123,7 +123,7 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Returns why kernels do not compile, such as a compiler too old for the CPU, or None."""
+        """Why kernels do not compile, such as a compiler too old for the CPU; None if they do."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -148,13 +148,13 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the line size in bytes, at least 64, even if the device does not report it."""
+        """The cache line size in bytes: 64 if the device reports less or nothing."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Returns the cache size in bytes, or 0 if the device does not report it."""
+        """The cache size in bytes, or 0 if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
@@ -189,8 +189,8 @@ class OpenCLDevice:
 
 
 class MemoryDomain:
-    """Devices that share an OpenCL context. All of a platform that use the host's memory share one.
-    Others have their own, because in a shared context the runtime might move their buffers."""
+    """Devices that share an OpenCL context: all devices of a platform that use the host's memory.
+    Any other device is alone in its context: the runtime may move buffers of a shared context."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles
@@ -202,7 +202,7 @@ class MemoryDomain:
 
 
 def discover(root: Root = ROOT) -> tuple[OpenCLDevice, ...]:
-    """Raises Unsupported if no platform has a device."""
+    """Lists all OpenCL devices. Raises Unsupported if no platform has one."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:

@@ -1,4 +1,4 @@
-"""Prime numbers by host threads, as in sysbench's cpu test, and first touches of memory."""
+"""Searches for primes by host threads, as in sysbench's cpu test, and times first touches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """Searches for prime numbers by trial division. A loop is one event for each transfer; an event
-    tests all numbers up to `limit`. All threads take events from one counter, to end together."""
+    """A search for primes by trial division. `placed` has the CPUs of each transfer's threads. An
+    event is a test of all numbers up to `limit`."""
 
     policy = SamplingPolicy(seconds=0.25, loops=1)
 
@@ -38,11 +38,11 @@ class PrimesGroup(Gated):
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
-        """Raises BackendError if a thread found a wrong number of primes."""
+        """Returns times. Raises BackendError if a thread found a wrong number of primes."""
         loops, batches = self.pass_gate()
         events = loops * batches
         before = steal_seconds(ROOT, self._cpus)
-        with native_errors("search for primes"):
+        with native_errors("search for primes"):  # threads share a counter, to end together
             threads = _native.find_primes(self._cpus, self._limit, events * len(self._placed))
         steal = _passed(before, steal_seconds(ROOT, self._cpus))
         for cpu, thread in zip(self._cpus, threads, strict=True):
@@ -80,7 +80,7 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """Returns events per second while threads run: waiting for other threads does not count."""
+    # The time in which a thread waits for others does not count.
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 
@@ -99,11 +99,11 @@ class Touchable(Protocol):
     address: int
 
     def touched(self) -> None:
-        """Raises Unsupported if the buffer's new pages are not of the kind that it asks for."""
+        """Raises Unsupported if the buffer's new pages are not of its kind."""
 
 
 class TouchGroup(Gated):
-    """Times first touches of pages. Linux takes them back before each sample: content is lost."""
+    """Times first touches of pages. Each sample first frees the pages, so their content is lost."""
 
     policy = SamplingPolicy(loops=1)
 
@@ -116,7 +116,7 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Raises BackendError if new memory is not zero, Unsupported if its pages are wrong."""
+        """Raises BackendError if fresh memory is not zero, Unsupported if page sizes are wrong."""
         loops, batches = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

@@ -1,4 +1,4 @@
-"""Collectives: makes the data of each rank, and checks what each rank receives."""
+"""How each rank's data for a collective is made, and how the data that it receives is checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """Returns where the data to send begins in its buffer, in bytes: 0 out of place."""
+        """The offset in bytes of the data to send in the buffer; 0 unless in place."""
         return self._after(self.counts.send_step)
 
     @property
@@ -43,7 +43,7 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns where the received elements come from, or None if nothing is received."""
+        """Where the received elements come from; None if nothing is received."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
@@ -70,7 +70,7 @@ class CollectiveGroup(Gated):
         self.policy = SamplingPolicy(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
-        """Fills the send buffers of this process's ranks, and poisons their receive buffers."""
+        """Fills the send buffers of this process's ranks, and overwrites their receive buffers."""
         raise NotImplementedError
 
     def carry_out(self, loops: int) -> None:

@@ -1,4 +1,4 @@
-"""Times copies and a computing kernel, first each alone, and then both at once."""
+"""How copies and a computing kernel are timed: first each alone, then both at once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def launched(rounds: float, loops: int) -> int:
 
 
 class OverlapGroup(Gated):
-    """A sample runs `copies`, then the kernel (`computing`), then both (`together`). Seconds are of
-    each alone, the span is of both. `made` owns the groups. A `kernel` that is given is checked."""
+    """Times copies and a kernel. A sample runs `copies`, then the kernel (`computing`), then both
+    (`together`). A Timing's `seconds` are for the kernel and each copy; its `span` is for both."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class OverlapGroup(Gated):
 
 
 def overlap(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """The first of `copies` stands for the kernel, which lasts about as long as the others."""
+    """Returns a group of a kernel, which the first copy stands for, and of the other copies."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)
@@ -90,7 +90,7 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """Makes the kernel last about as long as the copies: a shorter one could hide few of them."""
+    """Changes the kernel's rounds until the kernel lasts about as long as the copies."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

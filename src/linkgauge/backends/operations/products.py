@@ -1,4 +1,4 @@
-"""Matrix products, timed on a device once its power cap has set the speed that it sustains."""
+"""How matrix products are timed. On a device, samples count only once the speed is steady."""
 
 from __future__ import annotations
 

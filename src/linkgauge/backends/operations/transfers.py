@@ -1,4 +1,4 @@
-"""Operations that a backend's primitives carry out as they are, because they are mere transfers."""
+"""Operations that need only a backend's primitives for transfers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A transfer may also only read or only write, except for copies by the bulk copy unit."""
+    """Returns a group of copies. Only bulk copies need both a source and a destination."""
     for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
@@ -22,7 +22,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times single copies by a copy engine, by the device's clock if there is one."""
+    """Returns copies by a copy engine, timed one by one if the device has a clock."""
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
@@ -31,13 +31,13 @@ def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def copy_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times copies there and back by a copy engine. Further copies load the link."""
+    """Returns a ping-pong of the first copy by a copy engine. The other copies load the link."""
     first, *loads = copies
     return on.concurrent(on.returning(check_copy_engine(first)), loads)
 
 
 def flag_ping_pong(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """The destination's side polls for a value and writes it back. Further copies load the link."""
+    """Returns a flag ping-pong of the first copy. The other copies load the link."""
     first, *loads = copies
     check_flags(first)
     return on.concurrent(on.bouncing(first), loads)
@@ -54,7 +54,7 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times a call until the host knows that its work has ended. Further copies load the link."""
+    """Times calls until the host knows their end. The second and further copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)
@@ -64,7 +64,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A thread follows pointers through the whole source. Further copies run until it has ended."""
+    """Returns a pointer chase by the first copy. The other copies keep the memory busy."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"

@@ -1,2 +1,2 @@
-"""Backend `sim`: a simulated machine (docs/simulation.md). Bytes really move, in simulated time;
-transfers share links, and faults can be scheduled."""
+"""The backend `sim`: a simulated machine (docs/simulation.md). It really moves bytes, but in
+simulated time. Transfers share links, and faults can be scheduled."""

@@ -1,4 +1,4 @@
-"""A simulated machine during measurements. Bytes really move, while simulated time passes."""
+"""How a simulated machine is measured. Bytes really move, while simulated time passes."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _Motion = tuple[tuple[Movement, ...], list[Noise]]
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """`cpus` limits the usable CPUs (none: no limit). `engines`, which configures real kernels, has
-    no effect. Raises InputError for an invalid description or fault."""
+    """Returns the backend of a simulated machine. `cpus` are the CPUs to use; if empty, all.
+    `engines` has no effect. Raises InputError for an invalid description or fault."""
     parts, faults = built(simulation.description, tuple(cpus)), faults_of(simulation)
     return SimBackend(parts, faults, simulation.draw, simulation.passed)
 
@@ -122,7 +122,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
-        """Returns all that can be read from the machine after the cells measured so far."""
+        """Returns all facts of the machine, as they are after the cells measured so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -143,7 +143,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._looked
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
-        """Returns the adapters' counters as of now, or nothing if the machine has no faults."""
+        """Returns the adapters' present counters; none if the machine has no faults."""
         return network_counters(self._hardware, self._symptoms()) if self.faults else ()
 
     def inventory(self) -> tuple[Accelerator, ...]:
@@ -206,7 +206,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
-        """Returns how the copies move. Equivalent cells of a machine without faults share this."""
+        # Equivalent cells of a machine without faults move in the same way.
         is_shared = self.equivalent is not None and not self.faults
         key = (self.equivalent, does.name, len(copies)) if is_shared else None
         known = self._solved.get(key)
@@ -225,7 +225,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns groups of a kernel that lasts as long as the copies, and uses no links."""
+        """Returns None and three groups: a kernel without links, equally long copies, and both."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -261,12 +261,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """One way of a cache line takes the latency between nodes less half the destination's
-        own."""
+        """Returns a ping-pong of a cache line between nodes."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
-        seconds = latency - own_node.group.latency / 2
+        seconds = latency - own_node.group.latency / 2  # of one way
         return self._steps(copy, seconds, SamplingPolicy(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
@@ -334,7 +333,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._resources.concurrent_moving(demand, transfer, does)
 
     def likeness(self, cell: Cell, size: int) -> Likeness | None:
-        """Returns None if a fault may affect the cell, or if equivalent cells are not sought."""
+        """Returns a key that equivalent cells share, or None if the cell may have no equivalent."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None

@@ -1,4 +1,4 @@
-"""Changes parts of a machine's description, as in `fabric=none gpus=8` (docs/what-if.md)."""
+"""How a machine's description is changed in parts, as by `fabric=none gpus=8` (docs/what-if.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Machine:
         return [link for link in self.hardware.links if _part_of(link) == part]
 
     def share(self, link: SimLink, gpus: int) -> None:
-        """Sets a mesh's rates so that each of `gpus` accelerators keeps the same total rate."""
+        """Sets a full mesh's rates so that each accelerator keeps its total rate."""
         rate = link.rate * (self.gpus - 1) / max(gpus - 1, 1)
         about = self.tree["link_kinds"][link.kind_name]
         self.tree["link_kinds"][link.kind_name] = about | {"rate": f"{rate:.0f} B/s", "count": 1}
@@ -111,7 +111,7 @@ def _asked(change: str) -> dict[Changeable, str]:
 
 
 def _sources(asked: Mapping[Changeable, str], base: _Machine) -> dict[Changeable, _Machine]:
-    """Returns the machine that each part comes from; accelerators bring links if there are none."""
+    # New accelerators bring their links if the machine had none.
     taken = {
         part: _Machine(load(value)[1]) for part, value in asked.items() if not _is_own(part, value)
     }
@@ -158,8 +158,8 @@ def _cards(link: SimLink) -> list[int]:
 
 
 def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
-    """Yields the links of `gpus` accelerators, in a ring or in meshes as before. In one mesh, each
-    accelerator keeps its total rate. Raises InputError for other shapes."""
+    # The shape stays: a ring, or full meshes. In a single mesh, each accelerator keeps its total
+    # rate.
     found = {
         (min(of), max(of)): one for one in source.links("fabric") if len(of := _cards(one)) == 2
     }

@@ -1,5 +1,5 @@
-"""Reads the YAML description of a simulated machine; docs/simulation.md explains every field. Rates
-are in bytes/s for one direction; sizes use powers of two. hardware.py expands groups of parts."""
+"""Reads YAML descriptions of simulated machines; docs/simulation.md explains each field. Rates are
+in bytes/s for one direction. Units of sizes are powers of two."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes that each byte of payload sends in the opposite direction."""
+    """The bytes sent in the opposite direction for each byte of payload."""
 
     read: Fraction = Fraction(0.0)
     write: Fraction = Fraction(0.0)
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates of reads and of writes, in bytes/s (null: no limit)."""
+    """The highest rates of reads and of writes in bytes/s (null: no limit)."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -63,8 +63,8 @@ class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives exchange data: the fastest allowed way. `efficiency` is the share of the
-    links' rate that is achieved, `reductions` that share if switches reduce (null: the same)."""
+    """How the fastest collectives exchange data. `efficiency` is the share of the links' rates that
+    they reach. `reductions` is this share if switches reduce; null means `efficiency`."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -73,9 +73,9 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An engine's highest rates (null: no limit). `peer_read` and `peer_write` limit all other
-    devices' engines together in this device's memory. `startup` is the time before bytes move,
-    unless `write_startup` or `peer_startup` applies."""
+    """The highest rates of an engine in bytes/s; null means no limit. `peer_read` and `peer_write`
+    limit the total rate of all other devices in this device's memory. `startup` is the time in
+    seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -88,9 +88,10 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A kind of link. Each direction has `rate` × `count`. Payload takes payload ÷ `efficiency` of
-    its own direction, and payload × `reverse` of the other. `latency` is the round trip that a link
-    adds to an access, `jitter` the relative standard deviation that it adds to a figure."""
+    """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
+    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other. A link adds
+    `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
+    to a figure."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -117,9 +118,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """While host threads and a device both use a node's links, their rates together are `reads`,
-    `writes` or `mixed` of what one has alone. A device that writes gets `write` of this sum; one
-    that reads gets `read` of what it has alone. The threads get the rest."""
+    """How host threads and a device share a node's links. Their total rate is `reads` (both read),
+    `writes` (both write) or `mixed` times the rate of one alone. A device that writes gets the
+    fraction `write` of the total rate. A device that reads gets `read` times its rate alone."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
@@ -132,15 +133,16 @@ class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("each side gets a part of the time: give parts between 0 and 1")
 
     def shares(self, *, device: bool, threads: bool) -> tuple[float, float]:
-        """Returns the device's and the threads' part of the rate. The arguments are who writes."""
+        """Returns the device's and the threads' shares. True means that this side writes."""
         both = self.mixed if device != threads else self.writes if device else self.reads
         own = both * self.write if device else self.read
         return own, both - own
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """NUMA nodes. `rate` counts reads and writes; `latency` is one access. A byte that threads
-    write to an array takes `writes` of the rate, because they first read it into a cache."""
+    """NUMA nodes of one kind. `rate` limits reads and writes together, in bytes/s. An access takes
+    `latency` seconds. A byte that threads write to an array counts as `writes` bytes, because the
+    threads first read it into a cache."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -155,9 +157,9 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A host. `thread` is the rate of one thread. A thread takes `call` to enqueue a copy, and
-    `wait` to notice the end of a copy there or back. Without `gpudirect`, data between devices of
-    different hosts goes through the hosts' memory."""
+    """A host. `thread` is the rate of a thread in bytes/s. A thread takes `call` seconds to enqueue
+    a copy, and `wait` seconds to notice the end of a copy in a ping-pong. If `gpudirect` is false,
+    data between devices of different hosts goes through the hosts' memory."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -181,9 +183,10 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Equal devices. `memory_rate` counts reads and writes. Quote PCI addresses, because YAML would
-    read them as numbers. With `node`, each device belongs to a host of its own, and PCI shows only
-    devices whose address is in `pci`. Such groups are rails: host i has the i-th device of each."""
+    """Devices of one kind. `memory_rate` limits reads and writes together, in bytes/s. PCI
+    addresses must be quoted, as YAML would read them as numbers. If `node` is true, device i of the
+    group is on host i, as is device i of any other such group. PCI then shows only the devices
+    whose addresses are in `pci`."""
 
     count: Count = 1
     model: str
@@ -210,7 +213,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Network adapters. A `network` link takes an adapter's first free port. `mtu` is in bytes."""
+    """Network adapters of a kind. A `network` link takes the first free port. `mtu` is in bytes."""
 
     name: str
     model: str = ""
@@ -231,7 +234,7 @@ class AdapterGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`acs_redirect`: a PCIe switch sends its devices' traffic up, to turn at the root complex."""
+    """Switches of a kind. `acs_redirect` sends traffic between devices to the root complex."""
 
     name: str
     kind: SwitchType = "root"
@@ -243,8 +246,8 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of one kind: a full `mesh` of all names, or `pairs` of names; or links from `each` name
-    to one in `to` (consecutive names may share it), or from `every` name to all in `to`."""
+    """Links of one kind: between all names of a `mesh`, between `pairs` of names, from `each` name
+    to one in `to` (consecutive names may share one), or from `every` name to all in `to`."""
 
     kind: str
     mesh: str | None = None
@@ -256,8 +259,9 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A machine's description. `noise_buffers` and `noise_moments` are drawn once for a repetition.
-    `known` lists the kinds of figures that the machine can give (refusals.py; null: all)."""
+    """The description of a machine. `noise_buffers` and `noise_moments` are relative standard
+    deviations between repetitions. `known` lists the kinds of measurements that the machine can
+    time; null means all kinds."""
 
     source: str
     host: HostDescription
@@ -285,7 +289,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 @lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
-    """Raises InputError with the place of the first error."""
+    """Parses a description. Raises InputError with the place of the first error."""
     try:
         tree = encodable(yaml.safe_load(text.replace("_told:", "_reported:")))  # earlier keys
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
@@ -310,8 +314,8 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """Returns name and description of a machine that is shipped, in a file, or described by an
-    optional package. Raises InputError if there is no such machine or the file is unreadable."""
+    """Returns a machine's name and description. `name` is a shipped machine, a file, or a machine
+    of an optional package. Raises InputError if there is none or the file is unreadable."""
     path = Path(name)
     ours = resources.files(__package__) / "machines" / f"{name}.yml"
     if path.name == name and ours.is_file():

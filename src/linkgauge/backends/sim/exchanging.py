@@ -1,5 +1,4 @@
-"""Collectives of a simulated machine. Their exchanges are copies by the senders' kernels, and share
-links."""
+"""How a simulated machine carries out collectives: kernels of senders copy over shared links."""
 
 from __future__ import annotations
 
@@ -37,8 +36,8 @@ class _Stage(NamedTuple):
 
 
 class Exchanging:
-    """`copies` has one transfer for each rank. Raises Unsupported if ranks that exchange bytes are
-    not linked."""
+    """The exchanges of a collective. `copies` has a transfer for each rank. Raises Unsupported if
+    no link joins ranks that exchange bytes."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class Exchanging:
         self.ranks = tuple(map(self._rank, range(len(copies))))
 
     def _fastest(self, group: Sequence[int]) -> list[_Stage]:
-        """Returns the fastest way on healthy links: libraries choose it without knowing faults."""
+        # Libraries choose a way without knowing faults: the fastest on healthy links.
         if len(group) < 2:
             (rank,) = group
             own = Exchange(rank, rank, 0.0 if self._work.in_place else float(self._size))
@@ -89,7 +88,7 @@ class Exchanging:
         )
 
     def _sent(self, each: Exchange, group: Sequence[int], way: Way) -> tuple[Exchange, Demand]:
-        """Returns an exchange and its demand. A lower efficiency takes more of each link."""
+        # A lower efficiency takes more of each link.
         how = self._exchanges
         part = (how.reductions if way.algorithm == "nvls" else None) or how.efficiency
         source, target = (SWITCH if end == SWITCH else group[end]
@@ -125,7 +124,7 @@ class Exchanging:
         return (*(demand for _, demand in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """Returns each rank's seconds, startups included. Ranks of a group wait for the slowest."""
+        """Returns each rank's seconds, with startups. The ranks of a group wait for the slowest."""
         taken = dict.fromkeys(range(len(self._places)), 0.0)
         for stages in zip_longest(*self._stages):
             present = {at: stage for at, stage in enumerate(stages) if stage is not None}
@@ -148,8 +147,8 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """`seconds` is each rank's time for an iteration, `sigmas` its noise. All ranks of a group wait
-    for one that `stall` delays. `flip` flips bits of received data, as faults require."""
+    """A simulated collective operation. `seconds` are the times of an iteration on the ranks, and
+    `sigmas` the noise of these times. `stall` delays ranks. `flip` flips bits of received data."""
 
     def __init__(
         self,
@@ -191,7 +190,7 @@ class SimCollective(CollectiveGroup):
         return [(own[rank], last[rank]) for rank in ranks]
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns each rank's seconds. A late rank waits less for others: its time is shorter."""
+        """Returns the seconds of each iteration, in a tuple per rank. A late rank waits less."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             for rank, (late, last) in enumerate(self._delays(number)):

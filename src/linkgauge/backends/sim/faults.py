@@ -31,7 +31,8 @@ _MOST_DRIFT = math.log(1e6)
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Cells `first` to `last` (included) by number in the plan; without `last`, to its end."""
+    """Cells by number in the plan: `first` to `last` (included), or to the end if `last` is
+    None."""
 
     first: int = 0
     last: int | None = None
@@ -62,7 +63,7 @@ class Fault(msgspec.Struct, frozen=True):
         return self.target == ALL or self.target in names
 
     def left(self, cell: int) -> float:
-        """Returns the fraction of the full rate that the fault leaves in one of its cells."""
+        """Returns the fraction of the full rate that the fault leaves in this cell."""
         return 1.0
 
     def __str__(self) -> str:
@@ -85,7 +86,7 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """Each cell has (1 + `per_cell`) times the previous cell's rate."""
+    """A drift: each cell has (1 + `per_cell`) × the rate of the cell before."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -105,7 +106,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """Every `every`-th sample of a cell takes `seconds` longer than the others."""
+    """A stall: every `every`-th sample of a cell takes `seconds` longer than the others."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -115,7 +116,7 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """Flips bit `bit` of the byte at `offset`. Transfers of fewer bytes are not affected."""
+    """A flip of bit `bit` of the byte at `offset`. Transfers of fewer bytes are not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -156,7 +157,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The device fails in a phase of the first of `cells`, and in all cells after it."""
+    """The loss of a device in a phase of the first cell in `cells`. Later cells lose it, too."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -183,14 +184,15 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
-    """Returns the lowest fraction of the full rate that the faults leave in any of these cells."""
+    """Returns the lowest fraction of the full rate that the faults leave in any of the cells."""
     rates = (math.prod((f.left(cell) for f in faults if cell in f.cells), start=1.0)
              for cell in cells)  # fmt: skip
     return min(rates) if faults else 1.0
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError if the machine lacks a target. `faults` has each fault after its text."""
+    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs:
+    a fault's text and the fault."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib
@@ -203,7 +205,7 @@ def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter that faults may have. `read` raises InputError for a wrong value."""
+    """A parameter of faults. `read` parses a value or raises InputError; `write` formats it."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -323,7 +325,7 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 
 
 def parse_fault(text: str) -> Fault:
-    """Raises NotationError with the place of the first wrong character. Does not check targets."""
+    """Parses a fault, not checking its target. Raises NotationError with the error's place."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))

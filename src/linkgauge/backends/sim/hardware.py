@@ -1,4 +1,4 @@
-"""Expands a description's groups into single nodes, devices, switches and links."""
+"""How a description's groups become single nodes, devices, adapters, switches and links."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. It may stand for a whole node, or for its `node`'s network interface on a `rail`;
-    then `pci`, the address as in sysfs, is None."""
+    """A simulated device. `pci` is the PCI address as in sysfs. `pci` is None for a device that
+    stands for a whole node, or for the network interface of a `node` on a `rail`."""
 
     name: str
     index: int
@@ -64,7 +64,7 @@ class AdapterUnit(msgspec.Struct, frozen=True):
 
     @property
     def reported_rate(self) -> float | None:
-        """Returns the rate in bytes/s that sysfs shows, or None if it is only assumed."""
+        """The rate in bytes/s that sysfs shows; None if it is only assumed."""
         rate = self.group.rate
         return None if rate is None or self.group.assumed else float(rate)
 
@@ -75,7 +75,7 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link, named `a-b` by default. `rate` is in bytes/s for each direction."""
+    """A link, named `a-b` by default. `rate` is in bytes/s of one direction."""
 
     kind_name: str
     common: LinkKind
@@ -106,7 +106,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Returns equal numbers for equal parts; {} if nodes, and devices, are all equal."""
+        """Maps each node and device to its group's number; empty if all of them are alike."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
@@ -140,7 +140,7 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Limits the machine to `cpus`, if there are any. Raises InputError for an unknown CPU."""
+    """Limits the machine to `cpus`; empty sets no limit. Raises InputError for an unknown CPU."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -154,7 +154,7 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Expands `sim:0..2` to sim:0, sim:1 and sim:2. Returns any other name as it is."""
+    """Expands `sim:0..2` to sim:0, sim:1 and sim:2. Any other name stays as it is."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

@@ -1,4 +1,4 @@
-"""Facts that linkgauge would read on a simulated machine's host, whose CPUs were idle before."""
+"""Makes the facts that linkgauge would read about a simulated machine's host with idle CPUs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def host(hardware: Hardware) -> Host:
 
 
 def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
-    """Returns facts as Linux would report them. `in_groups`: PCI functions are in IOMMU groups."""
+    """Returns facts as Linux would report them. `in_groups` says that IOMMU groups are visible."""
     about, nodes = hardware.description.host, hardware.nodes
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
@@ -166,7 +166,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the parts that a link serves: its ends or, for a PCIe switch's, the devices below."""
+    """Yields the link's ends that are devices, else devices that reach their node through it."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]
     ends = [end for end in (link.a, link.b) if end in devices]

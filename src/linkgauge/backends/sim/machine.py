@@ -1,5 +1,5 @@
-"""A simulated machine outside of measurements: its parts, links and faults, and which faults had no
-effect on a run."""
+"""How a simulated machine is used outside of measurements: its parts, links and faults, and which
+faults had no effect on a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Reads a machine's description. `change` is as in changes.py. Raises InputError."""
+    """Reads the description of a machine. changes.py explains `change`. Raises InputError."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -55,7 +55,7 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Raises InputError if the description or a fault is invalid, or a target is unknown."""
+    """Builds a simulation's machine. Raises InputError for a bad description, fault or target."""
     parts = built(simulation.description, ())
     if faults := faults_of(simulation):
         typed = (*parts.hardware.description.faults, *simulation.faults)
@@ -65,7 +65,7 @@ def machine_of(simulation: Simulation) -> SimMachine:
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
-    """Builds a machine, and keeps the last one, because large clusters take seconds."""
+    """Builds a machine. The last one is kept, because large clusters take seconds to build."""
     return parts_of(parse_description(text), cpus)
 
 
@@ -88,7 +88,7 @@ class SimMachine:
 
     @property
     def strikes(self) -> tuple[Fault, ...]:
-        """Returns the faults that end a cell. Some of them also end the measuring process."""
+        """The faults that end a cell. Some of them also end the measuring process."""
         return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
@@ -114,7 +114,7 @@ class SimMachine:
         return Exchanging(ranks, work, self._resources)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Replaces CPUs by their nodes, because a description has no single CPUs."""
+        # A description has no single CPUs.
         if not transfer.source.is_cpu:
             return transfer
         return _between(*(self._node_of[memory.index or 0] for memory in transfer.memories))
@@ -135,7 +135,7 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Yields nothing if the run has not ended, or its machine can no longer be simulated."""
+    """Yields the faults without effect on a run, and why; none if the run has not ended."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return

@@ -1,6 +1,6 @@
-"""Memory of a simulated machine. Only a buffer's first bytes, its window, are real. For the others,
-the last pattern and flipped bits are recorded, so copies and comparisons are still exact. Bytes
-move, numbers are computed, and time is simulated."""
+"""How memory of a simulated machine is stored. Only the first bytes of a buffer (its window) are
+real. For the other bytes, the last written pattern and the flipped bits are recorded, so that
+copies and comparisons are exact."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ WORDS."""
 
 
 class Tail(NamedTuple):
-    """The contents beyond the window, of even and odd chunks. None: nothing was written there."""
+    """The contents beyond the window, of even chunks and of odd ones. None: nothing was written."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """`room` has each memory's free bytes. Raises AllocationError if they are too few."""
+    """A buffer. `room` has each memory's free bytes. Raises AllocationError if they are too few."""
 
     warnings = ()
 
@@ -71,7 +71,7 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes the pattern. If `size` exceeds the window, all bytes beyond it get the pattern."""
+        """Writes a pattern. If `size` exceeds the window, all bytes beyond it get the pattern."""
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)
@@ -91,7 +91,7 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Returns the window's words and a hash of the rest, xored: equal for equal contents."""
+        """Returns a checksum. Equal contents have equal checksums."""
         total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
         while words > 1:  # one half upon the other
             words //= 2
@@ -117,7 +117,7 @@ class SimBuffer:
             self.writable()[begin : begin + len(data)] = data
 
     def writable(self) -> bytearray:
-        """Returns the window for writing. It is copied first if buffers might share its memory."""
+        """Returns the window as a bytearray. A window of shared bytes is copied first."""
         if not isinstance(self.window, bytearray):
             self.window = bytearray(self.window)
         return self.window
@@ -131,7 +131,7 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """Makes a copy `<->`: odd chunks go to the destination, even chunks to the source."""
+    """Copies both ways (`<->`): odd chunks go to the destination, even chunks to the source."""
     ways = destination.window, source.window  # of even chunks and of odd chunks
     starts = range(0, min(size, WINDOW), CHUNK)
     both_ways = b"".join(ways[at // CHUNK % 2][at : at + CHUNK] for at in starts)
@@ -178,8 +178,9 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """`movements` and `sigmas` are each copy's progress and noise. `stall` returns the seconds by
-    which a sample of a copy is late. `makes` is the pattern that an operation on numbers writes."""
+    """Transfers that run at once. `movements` is each copy's progress, `sigmas` each copy's noise.
+    `stall` returns the seconds by which a copy's sample is late. `makes` is the pattern that an
+    operation on numbers writes."""
 
     def __init__(
         self,
@@ -231,7 +232,7 @@ class SimGroup(Gated):
 
 
 def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
-    """Moves the bytes of one loop, because further loops would move the same bytes."""
+    # Further loops would move the same bytes.
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return

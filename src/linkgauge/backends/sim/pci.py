@@ -1,6 +1,6 @@
-"""The PCI functions of a simulated machine: devices, and all bridges above them. A part with a
-`pcie` link is below a port of the switch, root complex or node at its other end; a device without
-one (NVLink-C2C) is below its nearest node. Bus numbers that are not described are made up."""
+"""Makes a simulated machine's PCI functions: devices, and all bridges above them. A part with a
+`pcie` link is below a port of the switch, root complex or node at the link's other end. A device
+without a `pcie` link (NVLink-C2C) is below its nearest node. Bus numbers may be invented."""
 
 from __future__ import annotations
 

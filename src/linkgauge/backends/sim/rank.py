@@ -1,4 +1,4 @@
-"""A rank with one device of a simulated machine."""
+"""How a rank measures one device of a simulated machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """Rank r has device r. Each rank simulates all ranks' copies, and reports only its own."""
+    """A rank with the device of its number. It simulates all ranks' copies, and reports its own."""
 
     backend: SimBackend
 

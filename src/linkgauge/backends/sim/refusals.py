@@ -1,5 +1,5 @@
-"""Why a simulated machine refuses a transfer or has no figure. A machine described from a run
-(rooms/describe/fitting.py) has only the kinds of figures that the run measured."""
+"""Why a simulated machine refuses a transfer or cannot time it. A machine described from a run
+(rooms/describe/fitting.py) can time only the kinds of transfers that the run measured."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Returns an error if the engine cannot access the other device's memory, unless the driver
-    copies through the host. The transfer must not be refused for another reason."""
+    """Returns an error if the engine cannot access the other device's memory and the driver does
+    not copy through the host, else None."""
     other = separate(transfer, topology)
     if other is None:
         return None
@@ -94,14 +94,14 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
 
 
 def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if figures of this kind are not in `known` (null: all are known)."""
+    """Raises Unsupported if `known` lacks this kind of measurement (None: all kinds are known)."""
     kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
     if known is not None and kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")
 
 
 def known_by(transfers: Sequence[Transfer], does: Operation) -> str:
-    """Returns `copy of device and host by ce, both ways`, the same kind for either direction."""
+    """Returns the kind of a measurement, such as `copy of device and host by ce` for both ways."""
     if does.collective is not None:
         is_short = transfers[0].scale <= SHORT
         return f"{'short ' if is_short else ''}{does.collective.collective}"

@@ -1,5 +1,5 @@
-"""The shared resources of a simulated machine, how much of each resource a transfer uses, and which
-cells use them alike."""
+"""The resources of a simulated machine that transfers share, how much of each a transfer uses, and
+which cells use equivalent resources."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What a transfer needs. `flow` is its use of each shared resource per byte of payload, and its
-    highest rate in bytes/s. Bytes move after `startup` seconds. Kernels of the device `queue` run
-    one after another. Faults of the parts `touched` affect it. `jitter` is the relative standard
-    deviation that links add. `opposed` is use that counts only beside opposite transfers."""
+    """A transfer's needs. `flow` has the use of each resource per byte of payload, and the highest
+    rate in bytes/s. `startup` is the seconds before bytes move. Kernels of the device `queue` run
+    one after another. Faults of the parts `touched` affect the transfer. `jitter` is the relative
+    standard deviation that links add. `opposed` is added use while opposite transfers run."""
 
     flow: Flow
     startup: float
@@ -55,11 +55,10 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` is each resource's limit in bytes/s, `names` are names by which faults select it.
-    `demand` returns what a transfer with so many host threads needs. Resources are: each memory;
-    each limit of a device's engines; a link's two directions, their sum, its reads and its writes
-    while both occur; a node's traffic between devices. With `turns`, threads and devices share the
-    time on a node's links: each side has resources of its own, with its part of the time."""
+    """The shared resources of a simulated machine. `capacity` has their limits in bytes/s, `names`
+    the names by which faults select them. A resource is a memory, a limit of a device's engines,
+    one direction of a link, both directions, a link's reads or writes while both occur, or the
+    traffic between devices in a node."""
 
     def __init__(self, hardware: Hardware) -> None:
         self.hardware, self._host = hardware, hardware.description.host
@@ -73,7 +72,7 @@ class Resources:
             if node.group.turns
         }
         for node in hardware.nodes:
-            if node.group.turns:
+            if node.group.turns:  # threads and devices have separate resources on its links
                 self._add_turns(node)
         devices = {device.name: device.names for device in hardware.devices}
         for number, link in enumerate(hardware.links):
@@ -153,7 +152,7 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """Returns the uses that always count, and those that only opposite transfers add."""
+        # Use of opposed resources counts only while opposite transfers run.
         always, opposed = list[tuple[Resource, float]](), list[tuple[Resource, float]]()
         for one in usage.items():
             if one[0] in self.capacity:
@@ -161,7 +160,7 @@ class Resources:
         return tuple(always), tuple(opposed)
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Adds the limits that count only beside opposite transfers, where such transfers run."""
+        """Returns the demands, with added limits where transfers run in opposite directions."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -173,27 +172,27 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the transfer's memories, the engine's owner, its route's links and their ends."""
+        """Returns the names of the memories, the engine's owner, and the links with their ends."""
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """Returns an operation's demand. In `copy-ping-pong`, the host waits for each copy.
-        Operations on arrays use memory once for each array, and share a thread's rate."""
-        if does.name == "copy-ping-pong":
+        """Returns a transfer's demand in the operation `does`. `demand` is its demand for a
+        copy."""
+        if does.name == "copy-ping-pong":  # the host waits for each copy
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:
             return demand
         owner, taken = transfer.engine.owner, float(does.counted_arrays)
         cap = demand.flow.cap
         if transfer.engine.kind == "cpu":
-            cap /= taken
+            cap /= taken  # the arrays share a thread's rate
             taken += (self.hardware.nodes[owner.index or 0].group.writes - 1) * does.array.written
         own = {str(owner): taken}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage, cap=cap))
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """Returns a product's demand in operations/s. Raises Unsupported if none is described."""
+        """Returns the demand of a matrix product. Raises Unsupported if no rate is described."""
         name = product.name
         rates = self.hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -210,7 +209,7 @@ class Resources:
         return tuple(dict.fromkeys((*self.hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Returns an access's seconds: the links' round trip and the memory's own latency."""
+        """Returns the seconds of an access: the links' round trip and the memory's latency."""
         index = memory.index or 0
         if memory.is_host:
             own = self.hardware.nodes[index].group.latency
@@ -229,7 +228,7 @@ class Resources:
         return tuple(route for end in ends if (route := self.topology.route(*end)))
 
     def _staged(self, source: Memory, target: Memory) -> tuple[str, ...]:
-        """Returns nodes that a copy goes through if devices cannot access each other's memory."""
+        # The driver copies through host memory if devices cannot access each other's memory.
         ends = str(source), str(target)
         if not (source.is_device and target.is_device) or self.topology.reaches(*ends):
             return ()
@@ -237,8 +236,8 @@ class Resources:
         return tuple(near if self.topology.leaves(*ends) else near[:1])
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """Returns what a device needs to send to its fabric's switches (`inward`), or to receive
-        from them. Raises Unsupported if no link joins it to a switch."""
+        """Returns a device's demand for sending to its fabric's switches if `inward` is true, else
+        for receiving from them. Raises Unsupported if no link joins it to a switch."""
         route = self.topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -262,7 +261,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds use of links: payload and overhead in one direction, requests in the other."""
+        """Adds the route's use of links: payload and overhead one way, requests the other way."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -281,7 +280,7 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """Yields turns: a device's on the crossed link, or threads' on the node's other links."""
+        # A device takes turns on the crossed link, threads on the node's other links.
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -307,7 +306,7 @@ class Resources:
 
 
 def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
-    """Returns what a byte takes of the limit for opposite accesses; kernels may have their own."""
+    # Kernels may have a limit of their own for opposite accesses.
     limit = getattr(kind.both_each, access)
     if limit is None or engine != "sm" or kind.sm_both_each is None:
         return 1.0
@@ -321,7 +320,7 @@ def _opposite(resource: Resource) -> Resource:
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """Returns a link's own name, and the names of its two ends in either order."""
+    """Returns the link's own name, and the names of its ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
 
 
@@ -329,8 +328,8 @@ def names_of(link: SimLink) -> frozenset[str]:
 
 
 class Way(NamedTuple):
-    """How a transfer moves. `form` is equal for transfers that differ only in names; `names` are
-    the parts and resources, by first use. Kernels of the device `queue` run one after another."""
+    """How a transfer moves. `form` is equal for transfers that differ only in names. `names` has
+    parts and resources in the order of first use. Kernels of the device `queue` run one by one."""
 
     form: bytes
     names: tuple[Hashable, ...]
@@ -338,7 +337,7 @@ class Way(NamedTuple):
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
-    """Returns the transfer's way, whose form has numbers for names. `capacity` is in bytes/s."""
+    """Returns how a transfer moves. `form` has numbers for names. `capacity` is in bytes/s."""
     number = Numbers()
     form = (
         transfer.engine.kind,
@@ -367,21 +366,20 @@ def _digest(form: Hashable) -> bytes:
 
 
 class Likeness(NamedTuple):
-    """`key` is equal for cells that differ only in names. `order` lists the indices of a cell's
-    transfers so that the i-th transfers of two equivalent cells correspond."""
+    """Identifies equivalent cells. `key` is equal for cells that differ only in names. `order` has
+    the indices of a cell's transfers, so ordered that transfers of equivalent cells correspond."""
 
     key: Hashable
     order: tuple[int, ...]
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Orders transfers that share parts next to each other. If a device runs several kernels, their
-    order matters, so the order of `ways` stays."""
+    """Returns the likeness of a cell: cells with the same key use equivalent resources."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
     order = list(range(len(ways)))
     queues = [way.queue for way in ways if way.queue is not None]
-    if len(queues) == len(set(queues)):
+    if len(queues) == len(set(queues)):  # else the order matters: a device runs several kernels
         order = sharing_first([way.names for way in ways])
     pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
     return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

@@ -1,4 +1,4 @@
-"""The simulated time of a run, and the run's random numbers."""
+"""How a run's simulated time passes, and how its random numbers are made."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TURN = 2 * math.pi
 
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Relative standard deviations of `samples`, of the `repetitions` of a cell, and of a cell
-    between `runs`. The fraction `far` of repetitions is slower, by an exponential draw of mean
-    `by`; each sample is slower by a random share of this draw, uniform from 0 to 2."""
+    """The noise of figures. `samples`, `repetitions` and `runs` are relative standard deviations:
+    between samples, between a cell's repetitions, and between runs. `far` is the fraction of
+    repetitions that a disturbance slows. `by` is the mean fraction by which a disturbance slows."""
 
     samples: Fraction = Fraction(0)
     repetitions: Fraction = Fraction(0)
@@ -32,8 +32,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunPosition:
-    """Where a run is. Random numbers depend only on the seed, `draw`, cell, round and sample, so
-    that a cell's figures are the same in every process, whatever cells came before."""
+    """A run's simulated time and random numbers. The numbers depend only on seed, `draw`, cell,
+    repetition and sample, so a cell's figures do not depend on processes or earlier cells."""
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -43,9 +43,9 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, repetition: int = 0, taken: int = 0) -> None:
-        """`taken` counts the cell's earlier samples. A warm-up has the noise of the first
-        repetition, so that a resumed run chooses the same number of loops."""
+        """Starts a phase of a cell that has `taken` samples already."""
         self.sample = taken if phase == "measure" else 0
+        # A warm-up has the first repetition's noise: a resumed run chooses the same loops.
         repetition = 0 if phase == "warm up" else repetition
         if self._at == (cell, repetition):
             return  # another phase of the same repetition: the draws stay
@@ -71,7 +71,7 @@ class RunPosition:
         return factor * math.exp(noise.samples * _normal(bits))
 
     def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        """Returns a random factor of this repetition and cell, and a disturbance's slowdown."""
+        # The second number is how much a disturbance slows the repetition.
         tag = (self._at or (0, 0))[1] + 2
         repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
         far = _mix(repetition ^ 1)

@@ -1,4 +1,4 @@
-"""Facts that a vendor's library would report about the devices of a simulated machine."""
+"""What a vendor's library would report about the devices of a simulated machine."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class SimTelemetry:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Splits a link's kind into name and version: nvlink4 is NVLink 4.0."""
+    """Splits the kind of a link into name and version: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
@@ -256,7 +256,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """`cells` of the plan have been measured. The last one decides which faults are present."""
+    """The effects of faults on a machine's facts after `cells` cells have been measured."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -276,7 +276,7 @@ class Symptoms:
         return any(isinstance(one, Busy) and one.aims_at({device}) for one in self._now)
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """Returns None if the description lacks the link's speed or width, or only assumes them."""
+        """Returns a PCIe link's state; None if speed or width are assumed or not described."""
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
@@ -320,7 +320,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns the speed and width of the slowest link that still has `rate` of the full rate."""
+    """Returns speed and width of the slowest PCIe link that keeps the share `rate` of its rate."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)

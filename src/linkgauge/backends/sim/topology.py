@@ -1,4 +1,4 @@
-"""The routes between the parts of a simulated machine, with their latencies and jitter."""
+"""How the parts of a simulated machine are joined: their routes, latencies and jitter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """`latency` (seconds) and `jitter` (relative standard deviation) are what links add (means of
-    parallel paths). Traffic between devices passes the root complexes of nodes in `through`."""
+    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
+    totals over the route's links. `through` has the nodes whose root complexes traffic between
+    devices passes."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -27,8 +28,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """Traffic passes nodes and switches, and within a fabric also devices that forward. Between
-    devices, it turns at their PCIe switch, or with ACS redirection at the root complex."""
+    """Finds the routes between the parts of a simulated machine."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -60,7 +60,7 @@ class SimTopology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """Returns the first of the nodes nearest to a part, or 0 if it is linked to none."""
+        """Returns the first of the nodes nearest to a part; 0 if it is not linked to any node."""
         # From the few to the many, as the paths from a place are searched once.
         reached = [
             (cost, node.index)
@@ -70,7 +70,7 @@ class SimTopology:
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit | AdapterUnit) -> int:
-        """Returns the NUMA node that sysfs shows: the description's, or else the nearest."""
+        """Returns the NUMA node that sysfs shows: the described one, or else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
@@ -79,7 +79,7 @@ class SimTopology:
         return self.route(*ends) is not None and not self.leaves(*ends)
 
     def leaves(self, one: str, other: str) -> bool:
-        """Whether traffic between two parts crosses a network, between two adapters."""
+        """Whether traffic between two parts crosses a network, from one adapter to another."""
         route = self.route(one, other)
         return route is not None and self._is_away(route.crossings)
 
@@ -96,6 +96,7 @@ class SimTopology:
         peers = {source, target} <= self._devices.keys() | self._adapters
         if self._is_away(crossings):
             return self._across(source, target, crossings)
+        # With ACS, routes between devices turn at the root complex, not at a PCIe switch.
         if peers and (root := self._redirected(crossings)) is not None:
             crossings = tuple(
                 crossing
@@ -122,7 +123,7 @@ class SimTopology:
         return self._over(found, through)
 
     def _beside(self, begin: str, end: str) -> Iterator[Route]:
-        """Without GPUDirect, traffic between device and adapter passes their node's memory."""
+        # Without GPUDirect, traffic between device and adapter passes their node's memory.
         devices = {begin, end} & self._devices.keys()
         stops = () if self._gpudirect or not devices else (self.nearest_node(*devices),)
         for pair in pairwise((begin, *(f"host:{node}" for node in stops), end)):
@@ -152,7 +153,8 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns a route that all of the fabric's switches share evenly, or None without any."""
+        """Returns a route from a device that uses all adjacent fabric switches evenly, or None if
+        there is none."""
         found = [
             crossing
             for name in self._fabrics
@@ -174,7 +176,7 @@ class SimTopology:
         return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Whether `owner` can access memory of `other`: across a network, only with GPUDirect."""
+        """Whether `owner` can access memory of `other`; across a network, only with GPUDirect."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
         if route is not None and self.leaves(owner, other):

@@ -1,4 +1,4 @@
-"""Applies scheduled faults to cells. The effects are the same in every process and resumed run."""
+"""How scheduled faults affect cells: in the same way in every process and resumed run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """May raise an error, hang or end the process. In the phase `verify`, bits may flip."""
+        """Starts a phase. May raise an error, hang or end the process, or (`verify`) flip bits."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -61,14 +61,14 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Lowers the transfer's own rate, since host threads are no shared resource to slow."""
+        # Host threads are no shared resource, so a fault lowers the transfer's own rate.
         aimed = self._aimed({str(copy.transfer.engine.owner)})
         rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns bytes/s. A round's cells share a resource, at the lowest rate of any of them."""
+        """Returns each resource's bytes/s: the lowest that faults leave in any current cell."""
         if not self._faults:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -86,7 +86,7 @@ class Trouble:
                 yield fault
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to copy `place`."""
+        """Returns the relative standard deviation that faults add to the copy at index `place`."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:

@@ -1,5 +1,5 @@
-"""Backend `torch`: all devices that torch supports, named as `torch:cuda:0` (also AMD's), and its
-`cpu`. `ce` copies a tensor, `sm` computes on tensors. A vendor's own backend measures more."""
+"""The backend `torch`: all devices that torch supports, such as `torch:cuda:0` (also AMD's), and
+the CPU. `ce` copies a tensor, `sm` computes on tensors. A vendor's own backend measures more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .runtime import TorchDevice, TorchFacts, discover
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Raises Unsupported if torch is missing or cannot be loaded."""
+    """Opens the backend. Raises Unsupported if torch is missing or cannot be loaded."""
     return TorchBackend(discover(imported("torch", "ai")), host.nodes, engines)
 
 
@@ -53,7 +53,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs only. Backend `cuda` has those about NVIDIA's."""
+        """Returns facts about AMD's GPUs only: the backend `cuda` knows NVIDIA's GPUs."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -101,12 +101,12 @@ class TorchBackend(Holding[TorchBuffer]):
         yield from rules.one_dram((memory.place for memory in transfer.memories), self.devices())
 
     def _is_gated(self, transfer: Transfer) -> bool:
-        """Whether copies wait at a gate (start signal). From pageable memory, they cannot wait."""
+        """Whether copies can wait at a gate (start signal). Copies of pageable memory cannot."""
         pageable = any(memory.kind == "pageable" for memory in transfer.memories)
         return self._units[transfer.engine.owner].facts.gated and not pageable
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """All devices of one type can use the same pinned memory."""
+        """Returns a key. Engines of devices of one type have equal keys and share buffers."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
@@ -140,7 +140,7 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._group(copies, [GatedWork((unit,), work.enqueue)]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Raises Unsupported if the workload does not fit into the device's memory."""
+        """Prepares an AI workload. Raises Unsupported if it exceeds the device's memory."""
         unit = self._units[transfer.engine.owner]
         self._settle(unit.memory)
         self._workloads = self._workloads or operation("torch.workload")(unit.torch)

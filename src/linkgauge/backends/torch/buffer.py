@@ -1,4 +1,4 @@
-"""Buffers of torch on devices and on the host. Each is a tensor of bytes."""
+"""How torch's buffers are allocated, on devices and on the host. A buffer is a tensor of bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """Threads on `cpus` fill and compare a buffer; if there are none, the device does."""
+    """A tensor of bytes. Threads on `cpus` fill and compare it; without any, the device does."""
 
     address: int
 
@@ -89,7 +89,7 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Raises AllocationError if memory is short, Unsupported if node or pages would be wrong."""
+    """Allocates a buffer. Raises AllocationError or, for a wrong node or page, Unsupported."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)
@@ -116,7 +116,7 @@ def _by_torch(
 
 
 def _on_node(unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool) -> TorchBuffer:
-    """The native core allocates, since torch cannot choose the node or ask for huge pages."""
+    # torch can neither choose the node nor ask for huge pages.
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     with ExitStack() as made:
         made.callback(held.free)

@@ -1,4 +1,4 @@
-"""One rank's part of a collective by torch.distributed: runs it, times it and checks its result."""
+"""Carries out, times and checks one rank's part of a collective by torch.distributed."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name for the library. On ROCm, `nccl` stands for RCCL."""
+    """Returns torch's name for the library of collectives. On ROCm, `nccl` means RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """`place` is the copy's index. Raises Unsupported on all ranks if torch lacks the operation."""
+    """A rank of a collective. All ranks raise Unsupported if torch lacks the operation."""
 
     most_loops = _MOST_LOOPS
 
@@ -92,7 +92,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """Whether data first goes to the receive buffer: some calls of torch have one buffer."""
+        # Some calls of torch have a single buffer, so the data must be in the receive buffer first.
         return not self._work.in_place and "given" not in _CALLS[self._work.collective][1]
 
     def _made(self) -> Callable[[], object]:
@@ -124,7 +124,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns this rank's seconds of `count` iterations, each after a barrier."""
+        """Returns this rank's seconds for each of `count` iterations. A barrier precedes each."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -136,7 +136,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """Makes the data to send in host memory, and poisons the receive buffer."""
+        """Fills the send buffer with data made on the host, and overwrites the receive buffer."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)

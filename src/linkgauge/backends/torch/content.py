@@ -1,4 +1,4 @@
-"""Patterns in device memory. torch's right shift copies a number's sign, which a mask clears."""
+"""How patterns are made in device memory. A mask clears the sign bits that torch shifts in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Runs work on several streams of CUDA or ROCm at once, and times it by events. The gate (start
-signal) is a kernel that runs for some time (`_sleep`, from torch's tests). If it ends before all
-work is enqueued, the sample is repeated with a longer one. When all streams are warm, the first
-records its start, for which the others wait, and later the group's end, after all other ends."""
+"""Runs work on several streams of CUDA or ROCm at once, timed by events. The gate (start signal) is
+a kernel that runs for some time (`_sleep`, from torch's tests). If the kernel ends before all work
+is enqueued, the sample is repeated with a longer gate."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """The first of `units` does the work. `enqueue` puts loops on their current streams."""
+    """Work on `units`, the engine's owner first. `enqueue` puts loops on their current streams."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]
@@ -44,7 +43,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """torch makes a copy wait for the destination's stream, too, so both devices need a stream."""
+    """Returns a copy on `units`, because torch makes a copy wait for both devices' streams."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -53,7 +52,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
-    """A loop is one call on whole buffers, or on their bytes if the size is no multiple of 8."""
+    """Returns the work of a kernel. Raises Unsupported for a copy that only reads."""
     if copy.destination is None:
         raise Unsupported(f"{copy.transfer}: {NO_READS}")
     return repeated((unit,), "launch", _call(unit.torch, copy, does))
@@ -172,7 +171,7 @@ class GatedGroup(Gated):
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Returns the events' times. Raises BackendError if a device fails or enqueuing is slow."""
+        """Returns times from events. Raises BackendError if a device fails or enqueuing is slow."""
         loops, batches = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -183,7 +182,7 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, batches: int) -> bool:
-        """Whether the gate was closed long enough. Determines how long the next one is closed."""
+        # True if the gate stayed closed until all was enqueued. The next gate's time follows.
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -220,6 +219,7 @@ class GatedGroup(Gated):
             lane.warm.record(lane.stream)
 
     def _record_starts(self, batches: int) -> None:
+        # The first stream records the start after all streams are warm. The others wait for it.
         first, *others = self._lanes
         for lane in others:
             first.wait_for(lane.warm)
@@ -255,7 +255,7 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Returns start and batch ends, in seconds since the first start by the device's clock."""
+        """Returns the start and the batches' ends, in seconds since the group's start."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.batches)

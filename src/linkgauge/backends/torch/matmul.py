@@ -1,4 +1,4 @@
-"""Matrix products by torch.matmul, timed as in backend `cuda`."""
+"""How torch.matmul multiplies matrices, timed as in the backend `cuda`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ DEADLINE_SECONDS = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Uses the device of the rank's number, or `cpu`. Raises Unsupported if devices are too few."""
+    """Opens a rank on its own device or on the CPU. Raises Unsupported if devices are too few."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -48,7 +48,7 @@ def create(
 
 
 class TorchRank(OfProcess):
-    """A rank that only carries out collectives: torch cannot copy between processes."""
+    """A rank that carries out only collectives, as torch cannot copy between processes."""
 
     backend: TorchBackend
 
@@ -79,7 +79,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """Returns where a group's ranks find each other: the name of a file or a socket."""
+        """Returns the address of a file or socket by which a group's ranks find each other."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))

@@ -1,4 +1,4 @@
-"""Lists torch's devices and translates torch's errors. `torch.create` imports torch."""
+"""Lists torch's devices and converts torch's errors. `torch.create` imports torch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SPACE = "torch"
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """`type` is torch's name of the device's type (`cuda` also for AMD's GPUs). `peers` are
-    memories that the device can access. If `gated`, work can wait at a gate (start signal) and be
-    timed by events. If `binds`, pinned memory can be on any NUMA node."""
+    """What torch reports about a device. `type` is torch's name for its type (`cuda` also for AMD's
+    GPUs). `peers` are memories that the device can access. `gated` is true if work can wait for a
+    start signal and events time it. `binds` is true if pinned memory can be on any NUMA node."""
 
     device: Device
     type: str
@@ -48,7 +48,7 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Raises AllocationError without memory, Unsupported if torch lacks a call, or BackendError."""
+    """Turns torch's errors into AllocationError, Unsupported (no such call) or BackendError."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -71,7 +71,7 @@ class TorchDevice:
         self._streams: list[Any] = []
 
     def stream(self, number: int) -> Any:
-        """Returns a stream, or None if torch has none. Concurrent work uses different streams."""
+        """Returns the stream of this number, or None if torch has no streams."""
         if self.is_cpu or not hasattr(self._module, "Stream"):
             return None
         with calling("torch.Stream"):
@@ -98,7 +98,7 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns an AMD GPU's fields `isa`, `built_for` and `runtime`; {} for other devices."""
+        """Returns `isa`, `built_for` and `runtime` of an AMD GPU; {} for other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -217,14 +217,14 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """Returns the bytes that Apple recommends to use at most; on others a very large number."""
+    # Only Apple's devices recommend a limit.
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
 
 
 def pci_address(properties: Any) -> str | None:
-    """Returns the address in the form of sysfs, or None if torch does not report it."""
+    """Returns a PCI address as sysfs writes it, or None if torch does not report it."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

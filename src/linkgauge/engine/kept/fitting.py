@@ -29,8 +29,8 @@ class Fitting:
         return self._cells[table][place]
 
     def check(self, table: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError if a repetition does not fit the plan or earlier repetitions, or if its
-        own counts disagree (`check_figures`). `at` is in seconds since the run began."""
+        """Raises InputError if a cell's repetition does not fit the plan or earlier repetitions, or
+        fails `check_figures`. `at` is in seconds since the run began."""
         planned = self.planned(table, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)

@@ -65,7 +65,7 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """Returns the label. Raises InputError if a new run must not have it."""
+    """Returns the label if a new run may have it. Raises InputError otherwise."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
@@ -97,7 +97,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a new folder, named by the start time. Raises InputError if it cannot."""
+    """Creates a new folder, named by the start time. Raises InputError if this fails."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:

@@ -2,8 +2,8 @@
 
 The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
 The last line closes the run. The file is created with its first line, by rename. If the file is cut
-off, its whole lines are read, and the run resumes there. `assemble` builds the run from the records
-alone. Verdicts, limits, waivers and pairs that were measured alone are added to run.json later."""
+off, its whole lines are read, and the run resumes after them. `assemble` builds the run from the
+records alone. Only run.json has verdicts, limits, waivers and pairs that were measured alone."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredRepetition(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A repetition of a cell. `table` is the index of the cell's table in the plan. In a soak,
-    which repeats its plan, `round` is the number of the round from 0. `at` is the seconds that the
-    run had measured by then, in a soak or with a time budget."""
+    """A repetition of a cell. `table` is the index of the cell's table in the plan. `round` is the
+    number of the round, from 0, in a soak (which repeats its plan). `at` is how many seconds the
+    run had measured after the repetition, in a soak or with a time budget."""
 
     table: int
     cell: CellResult
@@ -159,9 +159,9 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
-        """Opens a journal, truncates it after its last whole record, and returns it with what
-        `take` returns for its records. Raises InputError if it is missing or unreadable, and
-        DeviceBusy if another process has locked it."""
+        """Opens a journal and cuts off a last record that is not whole. Returns the journal, and
+        what `take` returns for its records. Raises InputError if the file is missing or unreadable,
+        and DeviceBusy if another process has locked the file."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -286,7 +286,7 @@ def _check(fitting: Fitting, record: Record) -> None:
 
 
 def opening(records: Sequence[Record]) -> Opened:
-    """Returns the first record. Raises InputError if that does not hold a run's plan."""
+    """Returns the first record. Raises InputError if it does not hold a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
     raise InputError("the journal does not start with a run's plan")
@@ -318,8 +318,8 @@ class MeasuredCells(Protocol):
 
 
 def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe. `repetitions` holds their cells, if known already.
-    A table without cells keeps the plan's reason. Cells that were not measured are absent."""
+    """Builds the run that the records describe. `repetitions` has the measured cells (by default,
+    from the records). Cells that were not measured are absent."""
     opened = opening(records)
     repetitions = repetitions or repetitions_of(records)
     measured = [repetitions.cells(number) for number in range(len(opened.plan))]
@@ -337,7 +337,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
         results=tuple(
             result_of(table, cells)
             for table, cells in zip(opened.plan, measured, strict=True)
-            if cells or not table.cells
+            if cells or not table.cells  # a table without planned cells keeps the plan's reason
         ),
         profiler_files=left[-1] if left else (),
         lost=next((record.rank for record in records if isinstance(record, LossRecord)), None),
@@ -345,7 +345,7 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a result. Its reason is the plan's, or one shared by all cells that did not pass."""
+    """Returns a table's result. Its reason is from the plan, or is shared by all failed cells."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

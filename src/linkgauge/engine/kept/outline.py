@@ -1,4 +1,4 @@
-"""Reads where a run was measured, and whether anything was: enough to choose one run of many."""
+"""Reads only the fields of runs that are needed to choose one of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _RecordOnly(msgspec.Struct, frozen=True):
 
 
 class RunOutline(msgspec.Struct, frozen=True):
-    """The machine of a run and the status of its cells. Other documents may lack some fields."""
+    """The fields that are needed to choose a run. Documents that are no runs may lack some."""
 
     simulated: bool = False
     machine: _MachineOnly | None = None

@@ -29,8 +29,8 @@ _SURE = 8
 
 
 class PackedRun:
-    """Yields the content of samples.bin in pieces, because a large cluster's takes much memory.
-    `file` has its size and checksum once all pieces were taken."""
+    """Yields the content of samples.bin in pieces, because it may be large. After the last piece,
+    `file` has the size and checksum of the content."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -48,8 +48,7 @@ class PackedRun:
 
 
 def _pieces(run: Run) -> Iterator[bytes | memoryview]:
-    """Yields a PackedSamples as MessagePack. Its two long values are written table by table.
-    msgspec encodes only whole values, so their headers are written here."""
+    """Yields a PackedSamples as MessagePack, table by table."""
     tables = [result.cells for result in run.results]
     lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
     values = sum(lengths) * _DOUBLE
@@ -57,6 +56,7 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
     empty = memoryview(b"")
     whole = PackedSamples(id=run.id, lengths=_little(lengths), values=empty, summaries=empty)
     nothing, between = map(msgspec.msgpack.encode, (empty, "summaries"))
+    # msgspec encodes only whole values, so the headers of the two long values are written here.
     yield msgspec.msgpack.encode(whole).removesuffix(nothing + between + nothing)
     yield _bytes_follow(values)
     for cells in tables:

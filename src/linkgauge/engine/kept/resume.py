@@ -31,8 +31,8 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures the cells that a run lacks. Raises InputError if the options `given` or the machine
-    are not the run's, or if it has several ranks; DeviceBusy if another run uses a device."""
+    """Measures the cells that a run lacks. Raises InputError if the run has other options than
+    `given`, another machine or several ranks, and DeviceBusy if another run uses a device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened

@@ -42,7 +42,7 @@ class PreciseRun:
         self.opened = opened
         self.repetitions = opened.repetitions()
         self.is_settled = False
-        """Whether the cells in doubt were already asked for."""
+        """Whether the run has already chosen the doubtful cells to measure again."""
         self._known: list[Record] = [opened]
 
     @property
@@ -72,7 +72,7 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Returns a run's state after these records. Raises InputError if the first is not a plan."""
+    """Returns a run's state after these records. Raises InputError if the first holds no plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

@@ -56,7 +56,7 @@ def is_run(path: Path) -> bool:
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """Returns the folders below `path` that hold a run, or a file of a name in `also`, sorted."""
+    """Returns the sorted folders below `path` that hold a run, or a file with a name in `also`."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -86,7 +86,7 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
 
 
 class _Latest(NamedTuple):
-    """This machine's latest run, another machine's, and a later own run without figures."""
+    """The latest run of this machine and of others. `empty` is a later own run without figures."""
 
     own: Path | None
     other: Path | None
@@ -94,7 +94,7 @@ class _Latest(NamedTuple):
 
 
 def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
-    """Finds the latest runs. An unreadable one counts as this machine's: its error is shown."""
+    """Finds the latest runs. An unreadable run counts as this machine's, so its error is shown."""
     other: Path | None = None
     empty: Path | None = None
     for folder in in_order(folders):
@@ -110,7 +110,7 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
     """Returns the folder of the latest run (with `label`, if given). Prefers runs of this machine
-    that have figures, then such runs of other machines. Raises InputError if there is no run."""
+    with figures, then runs of other machines with figures. Raises InputError without any run."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
@@ -147,8 +147,8 @@ def _began(folder: Path) -> tuple[str, int]:
 
 
 def own_run(below: Path = RESULTS, command: str = "show", say: _Say = lambda _: None) -> Path:
-    """Returns the latest run of this machine, and calls `say` if a later one measured nothing. If
-    there is no such run, raises InputError, which suggests `linkgauge COMMAND` with another."""
+    """Returns this machine's latest run that has figures, and calls `say` if a later run has none.
+    Without such a run, raises InputError, which suggests `linkgauge COMMAND` with another run."""
     found = _latest(run_folders(below))
     if found.own is not None:
         if found.empty is not None:
@@ -169,8 +169,8 @@ def find_run(
     also: Iterable[str] = (),
     say: _Say = lambda _: None,
 ) -> Path:
-    """Returns the path `asked` if it exists, else the latest run with this label; if None,
-    `own_run`. Files with a name in `also` count as runs. Raises InputError if there is no run."""
+    """Returns the path `asked` if it exists, else the latest run with this label; for None, this
+    machine's latest run. Files named in `also` count as runs. Raises InputError without a run."""
     if asked is None:
         return own_run(below, command, say)
     if asked.exists():
@@ -187,8 +187,8 @@ def one_run(asked: Path | None, command: str = "show") -> Path:
 
 
 def run_named(text: str) -> Path | None:
-    """Returns the path of the run that a folder, file or label names, or None. A .json file is not
-    opened: it may be no run."""
+    """Returns the path of the run that a folder, file or label names, or None. A .json file is
+    returned unread, so it may be no run."""
     path = Path(text)
     may_be = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:
@@ -203,7 +203,7 @@ def place_of_run(file: Path) -> Path:
 
 
 def run_file(path: Path) -> Path:
-    """Returns a run's file: run.json or, without one, the journal. A file is returned itself."""
+    """Returns a run's file: run.json or, without one, the journal. Returns other files as given."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE
@@ -296,7 +296,7 @@ def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
-    """Reads a document of this schema; None for any other file. Raises InputError if damaged."""
+    """Reads a document of this schema; None for other files. Raises InputError if it is damaged."""
     try:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):

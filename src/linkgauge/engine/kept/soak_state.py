@@ -60,7 +60,7 @@ class SoakState:
         self.failed: list[FailedRepetition] = []
         self._control: list[Record] = [opened]
         self._since = opened.started, 0.0
-        """The time of day when the run began or went on, and `at` at this time."""
+        """The time of day when the run began or resumed, and the value of `at` then."""
         self._slice = self.asked.seconds / SLICES
         plan = opened.plan
         self._cells = [

@@ -182,14 +182,14 @@ _BLANK: tuple[object, ...] = (None, ())
 
 def stored(run: Run, samples: PackedRun, with_words: Callable[[Result], Result]) -> Iterator[bytes]:
     """Yields the text of run.json in pieces. All pieces of `samples` must have been taken before,
-    because the text has their checksum. `with_words` adds the text of notes to one result at a
-    time, because a large cluster's cells take much memory."""
+    because the text has their checksum. `with_words` adds the text of notes to a result."""
     known = _fields_of(run) | {"samples": samples.file}
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
         if name != "results":
             yield from _indented(memoryview(_encoder.encode(known[name])), 1)
             continue
+        # One result at a time, because a large cluster's cells take much memory.
         for place, result in enumerate(run.results):
             yield b",\n" if place else b"[\n"
             yield from _result_pieces(_shared(with_words(result)))
@@ -316,8 +316,8 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 
 class ResultReader:
-    """Reads the results of a run.json in turn, with their samples. Raises InputError if the samples
-    do not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
+    """Reads the results of a run.json in turn, with their samples. Raises InputError if samples do
+    not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

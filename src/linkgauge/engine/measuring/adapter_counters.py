@@ -13,9 +13,9 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Cell, Transfer
 
 HOLDS = 0.05
-"""The seconds for which the reading after one cell is that before the next."""
+"""The seconds for which the reading after one cell also serves as the one before the next."""
 _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
-"""A reading, with when it was taken and by whom."""
+"""A reader, the time of its last reading, and the counters that it read."""
 
 
 class AdapterCounters:
@@ -39,7 +39,7 @@ class AdapterCounters:
                 self._began = reader, now, reader.read()
 
     def end(self, connections: dict[str, int]) -> tuple[CounterRise, ...]:
-        """Returns the counters that rose since `begin`; none if the cells use no network.
+        """Returns the counters that rose since `begin`, or () if the cells use no network.
         `connections` has the counts of the cells' own TCP connections."""
         if self._began is None:
             return ()
@@ -51,7 +51,7 @@ class AdapterCounters:
         return (*rises(before, after, seconds, self._rank), *(own if connections else ()))
 
     def _used(self, transfers: Sequence[Transfer]) -> tuple[Interface, ...]:
-        """Returns the interfaces that transfers name; between hosts, all that are up."""
+        """Returns the network interfaces that transfers name or, between hosts, all that are up."""
         named = [end for one in transfers if one.engine.owner.is_nic for end in nic_ends(one)]
         if named:
             own = {end.nic for end in named if end.rank == self._rank}

@@ -1,8 +1,8 @@
 """Measures other processes' CPU load, and which CPUs of a virtual machine are near each other.
 
 The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
-matter; for a short repetition, this span begins before it. Reading all processes takes
-milliseconds, so it is done only when others are busy, and never while a sample is timed."""
+matter; with a short repetition, the measurement begins earlier. Reading all processes takes
+milliseconds, so it is done only when other processes are busy, never while a sample is timed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ thread may be interrupted."""
 
 
 HOLDS = 2.0
-"""The seconds for which what was measured is taken to hold: longer than most repetitions."""
+"""The seconds for which a measurement stays valid: longer than most repetitions."""
 
 
 class Nearness:
@@ -47,7 +47,7 @@ class Nearness:
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
         self._last = (-math.inf, tuple[float, ...]())
-        """When it was measured last, and what was found."""
+        """The time and the result of the last measurement."""
 
     @classmethod
     def here(cls) -> Nearness:
@@ -67,7 +67,7 @@ class Nearness:
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs the first CPU with the others, at most with `PAIRS` evenly spaced ones."""
+    """Pairs the first CPU with all others, or with `PAIRS` evenly spaced ones if there are more."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -111,9 +111,8 @@ class BackgroundLoad:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self, by_cpus: bool) -> Load | None:
-        """Returns the load since the repetition began, or over a longer time if it was short; None
-        if the kernel reports none. If CPUs moved the data (`by_cpus`), adds distances between
-        CPUs."""
+        """Returns the load during the repetition or, if it was short, over a longer time; None if
+        the kernel reports none. If `by_cpus` is true, adds distances between CPUs."""
         now = self._now()
         if now is None or not self._past:
             return None

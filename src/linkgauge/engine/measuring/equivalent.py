@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim.backend import SimBackend
 
 DRAWS = 4
-"""The number of repetitions of equivalent cells that have noise of their own, so that statistics
-over equivalent cells stay meaningful (docs/simulation-method.md)."""
+"""How often a repetition of equivalent cells is simulated, each time with different noise. So
+statistics over equivalent cells stay meaningful (docs/simulation-method.md)."""
 
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
-    """A repetition of equivalent cells. `named` locates each memory's name in `cell`: index of the
-    transfer, index among its three memories, and whether only the place is named."""
+    """A repetition that equivalent cells share. `named` maps each name in `cell` to the index of
+    the transfer, the index in `Transfer.named`, and whether the name is only the memory's place."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
@@ -46,8 +46,7 @@ class EquivalentCells:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition, measure: Measure
     ) -> tuple[CellResult, ...]:
-        """Returns `measure`'s results, or those of an equivalent cell. Transfers run in an order
-        that equivalent cells share, so that a resumed run has the same figures."""
+        """Measures cells with `measure`, or returns the results of an equivalent cell."""
         self._simulated.draw = self._simulated.equivalent = equivalent = None
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
@@ -66,6 +65,7 @@ class EquivalentCells:
             return (self._of(cell, found, equivalent.order),)
         # Drawn by what the cells have in common: it does not matter which of them is measured.
         self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
+        # Equivalent cells use one order, so that a resumed run has the same figures.
         ordered = tuple([cell.transfers[number] for number in equivalent.order])
         (result,) = measure([replace(cell, transfers=ordered)])
         result = replace(result, samples=Shared().each(result.samples))  # most are equal

@@ -47,11 +47,10 @@ from .telemetry import sensing
 
 
 class CombinedGroup:
-    """Groups of copies that run at the same time, each on its own backend. Their start signals are
-    given one right after another. Endless copies of the last group end when the other groups have
-    ended, or after `lasting` seconds if all are endless. `places` has the indices of each group's
-    copies among all. `opened` closes all groups, even if closing one fails. Each backend times its
-    own copies; the total is timed on the host, because clocks of backends need not agree."""
+    """Groups of copies that run at the same time, each group on another backend. `places` are the
+    indices of each group's copies. `opened` closes all groups. `lasting` is 0 or, if all copies are
+    endless, the seconds until they end. The host times the total, because the clocks of backends
+    need not agree."""
 
     policy = SamplingPolicy()
 
@@ -112,14 +111,14 @@ the most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a cell's first repetition determines for its later repetitions."""
+    """Facts that a cell's first repetition determines for its later repetitions."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Repeated(NamedTuple):
-    """The results of a repetition, and what it determines for later ones (None without samples)."""
+    """The results of a repetition, and facts for later ones (`known`; None without samples)."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -274,7 +273,7 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _policy(self, group: Group) -> SamplingPolicy:
-        """Only the figure of a single copy allows several samples after one start signal."""
+        """Allows several samples after one start signal only for the figure of a single copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):

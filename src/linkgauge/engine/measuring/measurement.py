@@ -52,7 +52,7 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """What a repetition measured beside its samples, as fields of the cell's result. `problem`
+    """Results of a repetition besides its samples, as fields of the cell's result. `problem`
     describes wrong values, or is None."""
 
     problem: str | None = None
@@ -63,7 +63,7 @@ class Extra(msgspec.Struct, frozen=True):
 
 class _Compared(NamedTuple):
     """A copy whose bytes are verified. Its source is filled with `given`, and its destination must
-    hold `made` in the end. A transfer in both directions changes both buffers."""
+    hold `made` in the end."""
 
     number: int
     copy: Copy
@@ -80,7 +80,7 @@ class _Compared(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers and a repetition's steps. `backends` has one for each transfer."""
+    """A cell with its buffers. Methods are a repetition's steps. Each transfer has a backend."""
 
     def __init__(
         self,
@@ -98,9 +98,9 @@ class Measurement:
         self._compared: tuple[_Compared, ...] = ()
         self._repetition = 0
         self.steps = 1
-        """Steps of one loop of the operation, each of which is a latency."""
+        """The number of steps in one loop of the operation. A latency is the time of one step."""
         self.definition: Definition | None = None
-        """The definition of its total, if an earlier repetition determined it."""
+        """How the total is computed; None until a repetition determines it."""
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
         self._counted = planned.counted(size)
@@ -132,8 +132,8 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, repetition: int) -> None:
-        """Borrows buffers that the last repetition did not use, except for interfering copies and
-        large pointer chases. Concurrent copies differ in seeds, unless they share a buffer."""
+        """Borrows buffers for a repetition, other buffers than for the last repetition. Only
+        interfering copies and large pointer chases keep their buffers."""
         self._repetition = repetition
         work = self.planned.operation
         made = (
@@ -176,6 +176,7 @@ class Measurement:
             endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
+            # Concurrent copies have different seeds unless they share a buffer.
             seed = first_seed if touches(transfer) else first_seed + number
             if transfer.source in origins:
                 seed = first_seed + list(origins).index(transfer.source)
@@ -214,8 +215,8 @@ class Measurement:
         return origins
 
     def fill(self, pool: BufferPool) -> None:
-        """Fills sources with the pattern, unless a plain copy's source still holds it, and
-        destinations with bytes that all differ from it. Does nothing without verification."""
+        """Fills sources with the pattern, and destinations with bytes that all differ from it.
+        Skips a source that still holds the pattern. Does nothing without verification."""
         for one in self._compared:
             source, destination, given = one.copy.source, one.copy.destination, one.given
             if source is not None and not (one.is_plain and pool.is_held(source, given)):
@@ -225,7 +226,7 @@ class Measurement:
                 one.backend.fill(destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
-        """Tells the pool what buffers of plain copies hold, after all bytes were found right."""
+        """Records in the pool what plain copies' buffers hold, once all bytes were found right."""
         for one in self._compared:
             source, destination = one.copy.source, one.copy.destination
             if one.is_plain and source is not None and destination is not None:

@@ -29,9 +29,9 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
-    """Merges the repetitions of each cell; the cells are equivalent and share their variance. A
-    cell's only repetition may be merged already. A cell that ended in an error has no figures.
-    Wrong bytes in any repetition fail the cell. A cell skipped later keeps its earlier figures."""
+    """Merges the repetitions of equivalent cells, which share their variance. Wrong bytes in any
+    repetition fail the cell. A cell that ended in an error has no figures. A cell that is skipped
+    in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
     whole = [
@@ -69,7 +69,7 @@ def _gates(cell: CellResult) -> tuple[int, ...]:
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
-    """Adds the gates (samples per start signal) that old journals lack: one sample for each."""
+    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
     if repetition.repetitions or not repetition.samples:
         return repetition
     return replace(repetition, repetitions=((1,) * len(repetition.samples),))
@@ -102,13 +102,13 @@ def with_ranges(
 def _estimated(
     cells: Sequence[CellResult], settings: Settings, known: BetweenRuns | None
 ) -> Iterable[Sequence[Estimate | None]]:
-    """Returns each cell's estimates of variation: for its figure, then for its parts, each pooled
-    with the same part of other cells. Simulated runs do not vary. With a fixed number of samples,
-    returns None unless all cells were repeated: cells in doubt do not stand for the others."""
+    """Estimates the variation of each cell's figure, then of each part of the cell, pooled over all
+    cells. If the user chose a fixed number of samples, estimates are None unless all cells were
+    repeated."""
     if settings.samples is not None and any(len(cell.repetitions) == 1 for cell in cells):
         return [[None] * (1 + len(cell.parts)) for cell in cells]
     recorded, runs = None, None
-    if cells and settings.simulation is None:
+    if cells and settings.simulation is None:  # simulated runs do not vary
         kind = path_kind(cells[0], cells[0].bytes)
         recorded, runs = RECORDED[kind], (known or {}).get(kind)
     samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)
@@ -124,7 +124,7 @@ def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
-    """Returns the cell's intervals, which cover both groups of samples, unless one is rare."""
+    """Returns a cell's intervals. They cover both `modes` of its samples, unless one is rare."""
     gates = sum(mode.gates for mode in cell.modes)
     levels = [
         mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))

@@ -15,7 +15,7 @@ _Key = tuple[str, Memory, object, int, int]
 
 
 class Content(NamedTuple):
-    """What a buffer holds: the arguments of `Backend.fill`."""
+    """The content of a buffer, as arguments of `Backend.fill`."""
 
     size: int
     pattern: Pattern
@@ -29,9 +29,9 @@ on its addresses."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time. `budget` is in bytes of host memory, without devices'
-    own memory. If a new buffer would exceed the budget, the least recently used idle buffers are
-    freed first. If `budget` is None, idle buffers are freed only when an allocation fails."""
+    """Lends buffers to one cell at a time. `budget` is in bytes of host memory; devices' memory
+    does not count. If a new buffer would exceed the budget, the least recently used idle buffers
+    are freed first. If `budget` is None, idle buffers are freed only when an allocation fails."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -52,8 +52,8 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, repetition: int = 0
     ) -> Buffer:
-        """Returns a buffer of exactly `size` bytes. Neither another transfer of the cell nor one of
-        the `SETS` - 1 repetitions before and after uses this buffer."""
+        """Returns a buffer of exactly `size` bytes, which no other transfer of the cell uses.
+        Repetitions use `SETS` buffers in turn."""
         key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
@@ -71,7 +71,7 @@ class BufferPool:
         return self._before.get(id(buffer)) == content
 
     def know(self, buffer: Buffer, content: Content) -> None:
-        """Remembers what a lent buffer holds after the repetition, until it is lent again."""
+        """Remembers the content of a lent buffer after the repetition, until it is lent again."""
         self._after[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:
@@ -135,8 +135,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share; false if there are none. `written` holds
-    the buffers that transfers write, and `pattern` is their content in the end."""
+    """The staging buffers that transfers of a cell share; false without buffers. `written` is the
+    buffers that transfers write, `pattern` the content of these buffers afterwards."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -153,14 +153,14 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], repetition: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. If an accelerator uses a buffer, its backend
-        allocates it: host threads can access that buffer, but an accelerator cannot access theirs.
-        Raises Unsupported for transfers that cannot share a buffer."""
+        """Borrows the shared buffers from `pool` and returns them by memory. Raises Unsupported if
+        the transfers cannot share a buffer."""
         if not self._users:
             return {}
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
+        # Accelerators' backends come first: accelerators cannot access buffers of host threads.
         owned.sort(key=lambda pair: not pair[0].engine.owner.is_device)
         for transfer, backend in owned:
             for memory in transfer.memories:
@@ -173,7 +173,7 @@ class Staging:
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether a transfer runs until others end: host threads only read or write staging."""
+        """Whether host threads run a transfer until others end: it only reads or writes staging."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

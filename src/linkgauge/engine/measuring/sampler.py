@@ -35,10 +35,9 @@ BatchTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: BatchTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has what
-    each copy moves in all batches. The window lasts from the latest start to the earliest end. Each
-    batch counts with the share of its time inside the window. Returns None if copies hardly
-    overlap, or if one of them stands still in the window."""
+    """Returns the rate of each copy while all copies run, in amounts per second. `amounts` has the
+    amount that each copy moves in all batches. Returns None if the copies hardly overlap, or if a
+    copy stands still while all run."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -63,7 +62,7 @@ def _batches_within(times: Sequence[float], begin: float, end: float) -> float:
 
 
 def _stands_still(times: Sequence[float], begin: float, end: float) -> bool:
-    """Whether no batch of a copy lies in the window, and one that crosses it takes much longer."""
+    """Whether a copy stands still: no batch is in the window, and a very long one overlaps it."""
     batches = list(pairwise(times))
     if any(begin <= batch[0] and batch[1] <= end for batch in batches):
         return False
@@ -79,9 +78,9 @@ def marks_of(loops: int) -> int:
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """Returns the smallest suitable number of loops, at least `loops`: it divides into batches, and
-    the slowest copy completes several of them while the fastest runs. `spread` is the slowest
-    copy's time divided by the fastest copy's."""
+    """Returns a number of loops, at least `loops`, that is a multiple of the number of batches, and
+    with which the slowest copy completes several batches while the fastest copy runs. `spread` is
+    the slowest copy's time divided by the fastest copy's time."""
     wanted = max(loops, math.ceil(BATCHES_TOGETHER * spread))
     return wanted if wanted <= MOST_BATCHES else math.ceil(wanted / MOST_BATCHES) * MOST_BATCHES
 
@@ -108,9 +107,9 @@ class TrackedGroup:
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
     """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each transfer's
-    bytes in all loops. A "sustained" total uses the window in which all transfers run, or the span
-    without one. Otherwise each rate is over the transfer's own time."""
-    if definition == "sustained":
+    bytes in all loops. A "sustained" rate is the rate while all transfers run; other rates are over
+    each transfer's time."""
+    if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))
 
@@ -158,8 +157,8 @@ seconds of rest before them, so that the power cap acts alike in each repetition
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of a repetition's samples: each has `loops` loops in about `seconds`; up to
-    `batches` samples follow one start signal. The rest is as the `policy` says."""
+    """How a repetition takes samples. `loops` is the number of loops in a sample. `seconds` is a
+    sample's expected duration. Up to `batches` samples follow one start signal."""
 
     loops: int
     seconds: float = 0.0
@@ -168,8 +167,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """A repetition's samples. `gates` counts the samples after each start signal. `seconds` is the
-    time that all samples took, `cpu_seconds` this process's CPU time (None if unknown)."""
+    """A repetition's samples. `gates` has the number of samples after each start signal. `seconds`
+    is the time of all samples. `cpu_seconds` is this process's CPU time (None if unknown)."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -185,7 +184,8 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_batches(group: Group, loops: int, batches: int) -> list[Timing]:
-    """Times only the first copy batch by batch. The times of other copies are divided evenly."""
+    """Takes several samples after one start signal. Only the first copy is timed batch by batch.
+    The time of each other copy is divided evenly."""
     if batches == 1:
         return [run_once(group, loops)]
     group.arm(loops, batches)
@@ -210,8 +210,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples: that of an earlier repetition (`known`), or
-    else one with as many loops as the settings or the sampling policy ask for."""
+    """Warms up, and returns how to take samples: as in an earlier repetition (`known`), or else
+    with as many loops as `settings` or `policy` ask for."""
     if known is not None:
         if not known.policy.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
@@ -239,10 +239,10 @@ def warm_up(
 
 
 def samples_a_repetition(sample: Sample, settings: Settings) -> int:
-    """Returns the number of samples in a repetition. A fixed number is taken in one repetition. In
-    a soak, each repetition takes all of the cell's time."""
+    """Returns the number of samples in a repetition."""
     if settings.samples is not None:
         return settings.samples
+    # In a soak, each repetition takes all of the cell's time.
     share = REPETITION_SHARE if settings.soak is None else 1.0
     repetition = max(
         STEADY_SECONDS if sample.policy.steady else REPETITION_SECONDS, settings.max_time * share
@@ -256,7 +256,7 @@ def samples_a_repetition(sample: Sample, settings: Settings) -> int:
 
 
 def is_level(times: Sequence[float], precision: float) -> bool:
-    """Whether the medians of the quarters differ by no more than the precision or the noise."""
+    """Whether the medians of four parts of the samples agree within the precision or the noise."""
     size = len(times) // QUARTERS
     quarters = [times[end - size : end] for end in range(len(times), QUARTERS - 1, -size)]
     middles = [median(own) for own in quarters]
@@ -275,9 +275,9 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes at least one sample. Without a fixed number, further samples begin only within the
-    cell's time, of which earlier repetitions used `spent` seconds. `sampled` is called after the
-    samples of each start signal. `cpu_clock` returns this process's CPU time."""
+    """Takes at least one sample. If `settings.samples` is None, no sample begins after the cell's
+    time, of which earlier repetitions used `spent` seconds. `sampled` is called after the samples
+    of each start signal. `cpu_clock` returns this process's CPU time."""
     wanted = samples_a_repetition(sample, settings)
     policy = sample.policy
     if policy.rehearsed and settings.loops is not None and sample.seconds < policy.seconds:

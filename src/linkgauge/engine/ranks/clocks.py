@@ -17,11 +17,11 @@ FRESH = 5.0
 time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
 """The lead in seconds at first, and the largest lead. The lead doubles each time that a member is
-late. A member that is late at the largest lead lacks a CPU, which no lead gives it."""
+late. A member that is late at the largest lead lacks a CPU: no lead helps."""
 PUNCTUAL = 32
-"""The punctual starts in a row after which the lead is halved. Few starts are then late, and a
-machine that was busy for a moment does not slow down the rest of the run. After a lead that did not
-help, as many starts keep the first lead."""
+"""The number of punctual starts in a row after which the lead is halved. Few starts are then late,
+and a machine that was busy for a moment does not slow down the whole run. If the largest lead does
+not help, the next `PUNCTUAL` starts keep the first lead."""
 
 
 class Offset(msgspec.Struct, frozen=True):
@@ -33,8 +33,8 @@ class Offset(msgspec.Struct, frozen=True):
 
 def compare(links: Links, rank: int) -> Offset:
     """Estimates the offset of a rank's clock by Cristian's algorithm (Probabilistic clock
-    synchronization, 1989): the rank reads its clock halfway between question and answer, with an
-    error of at most half the time between them."""
+    synchronization, 1989). The rank's clock is assumed to be read halfway between question and
+    answer."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -51,9 +51,9 @@ class Clocks:
         self._links = links
         self.lead = LEAD_SECONDS
         self._punctual = 0
-        """The starts in a row of which none was late."""
+        """The number of punctual starts in a row."""
         self._kept = 0
-        """The next starts whose lead stays as it is."""
+        """The number of coming starts that leave the lead as it is."""
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:

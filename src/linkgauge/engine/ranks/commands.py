@@ -1,5 +1,5 @@
 """Messages between rank 0, which controls a run, and the member in every rank. A member answers
-each command once and in order, unless the command says otherwise."""
+each command once and in order, unless the text of a command says otherwise."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Admitted(msgspec.Struct, frozen=True, tag=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend and, for runs over network interfaces, its
-    GPU too (`with_gpu`). `hosts` names all ranks' machines. The answer is `Present`."""
+    """Asks the member to open its device of this backend. If `with_gpu` is true, it also opens its
+    GPU, for runs over interfaces. `hosts` are all ranks' hosts. The answer is `Present`."""
 
     backend: str
     settings: Settings
@@ -74,13 +74,13 @@ class ReadClock(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a `Pong` at once, even during other work, as a sign of life. A member also sends it
-    if rank 0 has been silent for too long."""
+    """Asks for a `Pong`, which the receiver sends at once, even during other work. A member also
+    sends it if rank 0 has been silent for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life, which is not answered. Rank 0 also sends it unasked. `waited` is how many
-    seconds a member has waited for CPUs since it began its current work."""
+    """The answer to a `Ping`, which rank 0 also sends unasked as a sign of life. `waited` is how
+    many seconds a member has waited for CPUs since it began its current work."""
 
     waited: float = 0.0
 
@@ -94,8 +94,8 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work together with the other ranks in `parties`.
-    `shared` names the memories of devices that several ranks use. `anew` discards what earlier
-    repetitions determined. The answer is `PartTaken`."""
+    `shared` are the memories of devices that several ranks use. If `anew` is true, the rank
+    discards facts from earlier repetitions. The answer is `PartTaken`."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -104,7 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """The answer to `TakePart`: results from the first party, network counts from each."""
+    """The answer to `TakePart`: results from the cell's first rank, network counts from all."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()
@@ -117,8 +117,8 @@ class Said(msgspec.Struct, frozen=True):
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
     """A rank's message in an exchange. Rank 0 answers all ranks with `Met` or `PartyLeft`. `moved`
-    is the most bytes that the rank moves before its next message. With `start`, the answer sets a
-    start time. `late` means that the last answer came after its start time."""
+    is the most bytes that the rank moves before its next message. If `start` is true, the answer
+    sets a start time. `late` is true if the last answer came after its start time."""
 
     said: Said
     moved: int = 0

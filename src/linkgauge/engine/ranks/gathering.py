@@ -270,7 +270,7 @@ class Gathering:
         return oversubscription if oversubscription.ranks > oversubscription.cpus else None
 
     def close(self, grace: float = LEAVE_SECONDS) -> None:
-        """Ends all members. Waits `grace` s for this process's own, or briefly after an abort."""
+        """Ends all members. Waits at most `grace` seconds for this process's own member."""
         deadline = time.monotonic() + grace
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else grace)

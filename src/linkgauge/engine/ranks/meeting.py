@@ -45,10 +45,10 @@ class Meeting:
         start: bool = False,
         late: bool = False,
     ) -> Mapping[int, _T]:
-        """Sends `found` to all ranks, and returns the values of all, of type `kind`, by rank. If
-        any rank has an error (`reason`), all ranks raise the first one. `moved` is the most bytes
-        moved before the next meeting. With `start`, ranks agree on a starting time; `late` says
-        whether the last start was late. Raises BackendError if another rank has left the cell."""
+        """Sends `found` to all ranks. Returns the value of each rank, which has the type `kind`. If
+        any rank has an error (`reason`), all ranks raise the first error. `moved` is the most bytes
+        moved before the next meeting. If `start` is true, ranks agree on a start time. `late` is
+        true if the last start was late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):
@@ -70,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Makes the parties measure their part. Returns the last answer of each rank, and the ranks
-        that had to stop because another one left. Raises RankLost if a rank is gone."""
+        """Makes the ranks of a cell measure their part. Returns the last answer of each rank, and
+        the ranks that had to stop because another one left. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)

@@ -1,5 +1,5 @@
-"""One rank among those that carry out a cell together: they exchange values wherever they depend on
-each other, and an error of one is that of all."""
+"""One rank's part in cells that several ranks carry out together. The ranks exchange values where
+they depend on each other. If one rank has an error, it is raised in all."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _T = TypeVar("_T")
 
 
 class MeetingRank:
-    """`own` is the backend that this rank measures with. `hosts` has the machine of each rank. Each
-    repetition has a new `meeting`, and `repetition` is its number. `shared` names memories of
-    devices that several ranks use."""
+    """One rank of a run. `own` is the rank's backend. `hosts` names the machine of each rank. Each
+    repetition sets `meeting` and `repetition`. `shared` names devices that several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -39,8 +38,7 @@ class MeetingRank:
 
     @property
     def simulates(self) -> bool:
-        """Whether the machine is simulated, so that each rank has every memory in its own
-        process."""
+        """Whether the machine is simulated: each rank then has all memories in its own process."""
         return self.name == SIMULATED
 
     def is_mine(self, memory: Memory) -> bool:
@@ -66,8 +64,7 @@ class MeetingRank:
             raise
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Runs an action, and keeps its error for the next meeting. After an error, further actions
-        are skipped."""
+        """Runs an action, and keeps its error for the next meeting. Does nothing after an error."""
         if self.failed is None:
             try:
                 action()
@@ -87,8 +84,8 @@ class MeetingRank:
     ) -> Mapping[int, _T]:
         """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
         an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
-        ranks meet again. `late` says whether the last start was late. If `late` is not None, the
-        ranks agree on the next start."""
+        ranks meet again. `late` is true if the last start was late, false if not, or None if the
+        ranks need not agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():

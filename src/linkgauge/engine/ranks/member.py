@@ -16,7 +16,7 @@ from linkgauge.model.ranks import LostRank
 from .gathering import LEAVE_SECONDS, serve_as_rank
 
 LOST_EXIT = 3
-"""Exit code of a rank whose run ended with another rank."""
+"""The exit code of a rank whose run ended because another rank was lost."""
 
 
 def take_part(launch: Launch, limit: float | None) -> int:

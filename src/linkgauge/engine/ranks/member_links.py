@@ -1,12 +1,11 @@
 """Rank 0's links to the members. Rank 0 sends commands by them and notices which ranks are gone.
 
-While rank 0 waits for an answer, it watches all links. If a rank does not answer in time, rank 0
-asks it for a sign of life, which a member gives even during other work. A member that gives none is
-lost. The sign says how long the member has waited for CPUs; that time does not count.
+While rank 0 waits for answers, it watches all links. If a member's answer is late, rank 0 sends it
+a `Ping`. A member answers with a `Pong` even during work; a member that does not is lost. A `Pong`
+says how many seconds the member has waited for CPUs. They extend the deadline.
 
-The members watch rank 0 in the same way. While rank 0 waits for measurements, it gives a sign of
-life only if asked. At all other times it gives signs unasked: between commands, and from a
-thread."""
+The members watch rank 0 in the same way. While rank 0 waits for answers, it sends a `Pong` only
+after a `Ping`. At all other times, it sends one every second."""
 
 from __future__ import annotations
 
@@ -41,9 +40,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Rank 0's links to all ranks. `doing` describes what the run does. `lost` is the loss that
-    ended the run. With `goes_on`, only the loss of rank 0 ends it: another lost rank is then in
-    `gone`, and commands to that rank fail."""
+    """Rank 0's links to all ranks. `doing` says what the run does. `lost` is the loss that ended
+    the run. If `goes_on` is true, only the loss of rank 0 ends it: other lost ranks are in `gone`,
+    and commands to them fail."""
 
     goes_on = False
 
@@ -86,8 +85,8 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Returns the ranks' answers to a command. Raises RankLost if a rank ends or is silent,
-        else, after all have answered, the error of the first rank that refused."""
+        """Sends a command and returns the answers of `ranks`. Raises RankLost if a rank ends or is
+        silent. If a rank answers with an error, raises it after all ranks have answered."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -103,7 +102,7 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """Sends each rank its own command, and returns the next message of each rank still there.
+        """Sends each rank its command, and returns the next message of each rank that is not gone.
         `moved` is the bytes that commands move. Raises RankLost if a loss ends the run."""
         with self._speaking:
             try:
@@ -131,7 +130,7 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Gives all other ranks a sign of life, except those that do not read their messages."""
+        """Sends a sign of life to each other rank whose channel has room."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -154,9 +153,9 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, ranks: Collection[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """Returns an answer of each rank that is not gone, within `seconds`. If a rank is lost, the
-        ranks that wait for it get more time. If a rank waited for CPUs, all get more time, because
-        the others may wait for that rank."""
+        """Returns an answer of each rank that is not gone. Answers are due in `seconds`. If a rank
+        is lost, the ranks that wait for it get more time. If a rank waited for CPUs, all get more
+        time, because the others may wait for that rank."""
         replies: dict[int, Done | Refused | Meet] = {}
         waited: dict[int, float] = {}
         began, limit = time.monotonic(), seconds
@@ -197,7 +196,7 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares the silent ranks lost; if all show signs of life, all that are late."""
+        """Declares late ranks lost: silent ranks, if any. Stops at the first unless `goes_on`."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

@@ -1,4 +1,4 @@
-"""The loop of a member. A thread reads commands, so that signs of life are given during work."""
+"""The command loop of a rank. A thread reads, so that work does not stop signs of life."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ communication."""
 
 class Agent:
     """Serves rank 0 over a channel. Calls `left` if a rank is lost and this process must end: with
-    the loss if that rank is rank 0, else with None."""
+    the loss if rank 0 is lost, with None if another rank is lost."""
 
     def __init__(
         self,
@@ -73,7 +73,6 @@ class Agent:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Waits for a command, and drives communication on which other ranks may depend."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -197,7 +196,8 @@ class Agent:
             self._counters = AdapterCounters(self._launch.rank, command.hosts, own.nics)
 
     def measure(self, part: messages.TakePart) -> PartTaken:
-        """Measures a part. Only the first party returns results, unless a cell did not pass."""
+        """Measures this rank's part. The first rank returns results, other ranks only if a cell
+        failed."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.repetition = part.work.repetition.number

@@ -23,14 +23,14 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """Tokens for communicators. A group's first rank creates the group's token once per run."""
+    """Tokens with which NCCL forms groups. The first rank of a group creates its token."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the tokens of the groups whose first member is `rank`, by the group as text."""
+        """Returns the token of each group whose first member is `rank`. The keys are texts."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -43,8 +43,8 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows about copies between machines, by the index of the copy: why its engine
-    cannot access both memories (`separate`), and why NCCL cannot carry out the copy (`refused`)."""
+    """What one rank knows about copies between machines; keys are the copies' indices. `separate`
+    is why the engine cannot access both memories, `refused` why NCCL cannot carry out the copy."""
 
     separate: Mapping[int, str]
     refused: Mapping[int, str]
@@ -57,8 +57,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns the copies with a memory that this rank's engines cannot access, and those that NCCL
-    cannot carry out. `shared` names the memories of devices that several ranks use."""
+    """Returns why this rank's engines cannot carry out copies between machines, and why NCCL
+    cannot. `shared` are names of device memories that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -78,8 +78,8 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the copies that NCCL carries out: by the copy's index, the ranks of source and
-    destination. Raises Unsupported if a copy cannot be carried out at all."""
+    """Returns the ranks of source and destination of each copy that NCCL carries out; the keys are
+    the indices of the copies. Raises Unsupported if a copy cannot be carried out at all."""
     known = list(found)
     separate = {
         pair: why

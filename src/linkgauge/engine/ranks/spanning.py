@@ -2,8 +2,9 @@
 
 Each rank makes the same calls for all transfers of a cell. Memories and engines of other ranks are
 only names. Ranks meet to open each other's memory, to start together, and to exchange timings. All
-therefore know the same and choose the same numbers of loops and samples. No message is sent between
-processes while a clock runs. The rank whose engine carries out a transfer also times it."""
+ranks therefore have the same data and choose the same numbers of loops and samples. No message is
+sent between processes while a clock runs. The rank whose engine carries out a transfer also times
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from .spanning_group import SpanningCollective, SpanningGroup
 
 
 class SpanningBackend(MeetingRank):
-    """A backend over several ranks."""
+    """One rank's backend for cells that span several ranks."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         super().__init__(name, own, rank, hosts)

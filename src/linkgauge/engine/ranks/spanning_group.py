@@ -36,8 +36,8 @@ _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. They start at an agreed time by compared clocks, or at once if only
-    one rank has work. A copy that two ranks carry out together counts as work of both."""
+    """Copies of several ranks. The ranks start at an agreed time, or at once if only one rank has
+    work. A copy that two ranks carry out together counts as work of both."""
 
     def __init__(
         self, backend: MeetingRank, copies: Sequence[Copy], operation: OperationName
@@ -104,7 +104,7 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Returns each rank's sampling policy (None if it times nothing) and most loops."""
+        """Returns by rank: the sampling policy (None if it times nothing) and the most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:

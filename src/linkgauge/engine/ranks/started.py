@@ -43,8 +43,8 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Deadlines.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """Returns a missing rank that has ended, or None. Two checks in a row must find no process
-        of it, because a launcher may run a script first. Returns None if called again too soon."""
+        """Returns a missing rank that has ended, or None. A rank has ended if two checks in a row
+        find no process of it. Returns None if called again too soon."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -53,6 +53,7 @@ class Processes:
         unseen = without - absent
         if unseen and self._were_started() and self._fewer_than_started() >= len(unseen):
             absent = without
+        # A rank may be absent once, because a launcher may run a script first.
         ended, self._absent = self._absent & absent, absent
         self._seen |= living
         self._next = time.monotonic() + LOOK_SECONDS
@@ -99,5 +100,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """Returns the launch without rank numbers: this is equal in all ranks on this machine."""
+    """Returns the launch with all rank numbers set to 0, so that ranks of one launch are equal."""
     return launch._replace(rank=0, local_rank=0)

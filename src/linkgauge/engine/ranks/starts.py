@@ -11,12 +11,12 @@ from linkgauge.backends.protocol import SamplingPolicy, Timing
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
 SKEWS = (1.0, 0.1, 0.01)
-"""The shares of a sample's time that the difference between starts may exceed. The remark on a
-figure names the largest share that is exceeded."""
+"""Limits of the difference between starts, as shares of a sample's time. A remark names the largest
+limit that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """A rank's timing. `opened` is the time of its start signal, by the clock of all ranks."""
+    """A rank's timing. `opened` is the time of its start signal, by rank 0's clock."""
 
     opened: float
     timing: Timing
@@ -25,7 +25,7 @@ class RankTiming(NamedTuple):
 
 class Starts:
     """Records when copies start and combines their timings. `places` has the rank that times each
-    copy. With `awaits_all`, starts of ranks that time no copy count too."""
+    copy. If `awaits_all` is true, starts of ranks without a copy count, too."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all

@@ -1,7 +1,7 @@
-"""Measures a run of several ranks. Each has a worker, and a cell's ranks measure it together.
+"""Measures a run of several ranks. Each rank has a worker, and a cell's ranks measure it together.
 
-Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
-the run, as in MPI, unless network interfaces are measured."""
+Rank 0 cannot replace a rank that crashes or hangs. The loss of a rank ends the run, as in MPI,
+unless network interfaces are measured."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ class ClusterWorker:
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
-        """Opens the backend with which the ranks measure. The devices are GPUs if all ranks have
-        one, and host memory if no rank has one. Raises InputError if only some ranks have a GPU."""
+        """Opens the backend with which the ranks measure: by default GPUs, or host memory if no
+        rank has a GPU. Raises InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         named = () if {*ACCELERATORS} <= {*accelerators} else OF_ROOMS
@@ -146,8 +146,8 @@ class ClusterWorker:
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Makes one rank for each device hold it until the run ends. Raises DeviceBusy if another
-        run measures the device; with `wait`, reports that run once and waits until it ends."""
+        """Makes one rank hold each device until the run ends. Raises DeviceBusy if another run
+        measures a device; with `wait`, reports that run once and waits until it ends."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -173,8 +173,8 @@ class ClusterWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. If a rank is lost meanwhile, the cells fail. If the loss ends the run,
-        the next call raises RankLost."""
+        """Measures cells. If a rank is lost during a cell, the cell fails. Raises RankLost if an
+        earlier loss ended the run."""
         if self.links.lost is not None:
             raise self.links.lost
         return concurrent_unable(
@@ -208,7 +208,7 @@ class ClusterWorker:
         return tuple(msgspec.structs.replace(cell, rises=rises) for cell in cells)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns ranks of memories and engines; all for broadcasts and simulated machines."""
+        """Returns the ranks that own memories or engines; all for broadcasts and simulations."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}

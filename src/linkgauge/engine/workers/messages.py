@@ -1,6 +1,6 @@
 """Messages from the controller to the processes that measure, and the workers' reports of their
-state. They carry complete values and are never sent while a clock runs. A process that sends none
-before its deadline counts as lost."""
+state. No message is sent while a clock runs. A process that sends no message before its deadline
+counts as lost."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the `Machine` with the devices of these backends. With `brief`, the worker opens
-    only backends whose devices cannot be known otherwise."""
+    """Asks for the `Machine` with the devices of the backends `accelerators`. With `brief`, the
+    worker opens only backends whose devices cannot be known otherwise."""
 
     accelerators: tuple[str, ...] = ()
     brief: bool = False
@@ -42,10 +42,10 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A repetition of cells. `number` counts from 0. `taken` and `spent` are the samples and
-    seconds of earlier repetitions. `passed` is the number of cells in earlier rounds; simulated
-    faults count cells from there on. `most` is the seconds after which the repetition is aborted,
-    because the run's time budget ends; None for no limit."""
+    """A repetition of cells. `number` counts repetitions from 0. `taken` is the number of samples
+    in earlier repetitions, and `spent` is the seconds that these took. `passed` is the number of
+    cells in earlier rounds; simulated faults begin after a number of cells. `most` is the number of
+    seconds until the run's time budget ends and the repetition is aborted (None: no budget)."""
 
     number: int = 0
     taken: int = 0
@@ -67,14 +67,14 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks to search a device's fastest settings. The answer says whether there were any."""
+    """Asks to search a device's fastest settings. The answer is false if its backend has none."""
 
     device: str
     peer: str | None
 
 
 class FindBuffer(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a buffer size in bytes, `least` to `most`, beyond the caches of this node's CPUs."""
+    """Asks for a buffer size of `least` to `most` bytes that exceeds the caches of a node."""
 
     node: int
     least: int
@@ -133,9 +133,9 @@ def concurrent_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. `measure` measures all cells but those that the
-    plan skips or `check` refuses, whose results say so. If `check` refuses a cell that must run at
-    the same time as the others, all are refused."""
+    """Returns the results of all cells, in order. `check` returns a result or raises an error for a
+    cell that cannot be measured. `measure` measures the cells that neither the plan nor `check`
+    excludes. If `check` raises an error for a cell with `at_once`, no cell is measured."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
@@ -180,7 +180,7 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """The interface with which a session measures. `LocalWorker` and `Supervisor` document it."""
+    """A session's interface for measuring. `LocalWorker` and `Supervisor` document the methods."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...
@@ -198,15 +198,15 @@ class Workers(Protocol):
 
 # A worker's current state: reported as each phase of a cell begins, and as samples end.
 
-SIGN_SECONDS = 0.1
+SIGN_INTERVAL = 0.1
 """The least interval between signs of life while samples are taken, because each sign wakes the
 controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """The state of a worker. `begun` is when the cell began, `since` when its phase or current
-    sample began, in seconds of the monotonic clock, which all processes share. `warm_up` is the
-    duration of the warm-up, and `longest` that of the longest sample; both are 0 until known."""
+    """The state of a worker. `begun` is when the cell began, and `since` is when the phase or the
+    sample began, in seconds of the monotonic clock, which all processes share. `warm_up` and
+    `longest` are the durations of the warm-up and of the longest sample, 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -233,7 +233,7 @@ class Signs:
             elif again:
                 longest = max(longest, now - at.since)
             self._at = Heartbeat(phase, at.begun, now, warm_up, longest)
-        if not again or now - self._sent >= SIGN_SECONDS:
+        if not again or now - self._sent >= SIGN_INTERVAL:
             self._sent = now
             self._send(self._at)
 
@@ -262,7 +262,7 @@ per CPU."""
 
 class Deadlines(NamedTuple):
     """Deadlines in seconds. `slow` is the factor by which everything may take longer than usual.
-    `limit` replaces the usual time for an answer."""
+    `limit` is the time for an answer (None: the usual time)."""
 
     slow: float = 1.0
     limit: float | None = None

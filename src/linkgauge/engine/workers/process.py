@@ -27,8 +27,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file that receives what workers print until the run's folder is known. Without a
-    folder, its content goes to stderr in the end."""
+    """A nameless file for the output of workers. `keep` copies the content to a file in `folder`,
+    or to stderr if `folder` is None."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -37,7 +37,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes out what workers printed since the last call. The workers must have ended."""
+        """Writes out the workers' output since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -57,8 +57,7 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process with the host's backend and at most one accelerator backend. It loads its modules
-    before it receives work."""
+    """A process that measures cells. It begins to load its modules as soon as it starts."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -98,8 +97,8 @@ class WorkerProcess(Process):
         until: float = math.inf,
     ) -> _A:
         """Returns the worker's answer to the last command. `left` returns how many more seconds a
-        worker in a given state may take, not counting waits for a CPU; with `left`, the worker is
-        ended at `until` at the latest. `heard` receives each `Tried` first."""
+        worker in a given state may take, without waits for a CPU (None: no deadline). `until` is
+        the latest deadline. `heard` receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -117,7 +116,7 @@ class WorkerProcess(Process):
 
 
 class BriefWorker(WorkerProcess):
-    """A worker that surveys the machine for a screen. It is killed without waiting for its end."""
+    """A worker that only surveys the machine. It is killed, and nothing waits for its end."""
 
     def kill(self) -> None:
         self.abandon()
@@ -128,7 +127,7 @@ class BriefWorker(WorkerProcess):
 
 @contextmanager
 def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
-    """Starts a worker that loads while the rest of this process loads."""
+    """Starts a worker process, which loads its modules while this process loads its own."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
 
@@ -149,8 +148,8 @@ class CpuWaits:
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Returns how many seconds each thread of a process has waited for a CPU; empty if the kernel
-    does not record it (Documentation/scheduler/sched-stats.rst)."""
+    """Returns how many seconds each thread of a process has waited for a CPU. Returns {} if the
+    kernel does not record waits (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {thread: root.text(f"{tasks}/{thread}/schedstat") for thread in root.names(tasks)}
     fields = {thread: (text or "").split() for thread, text in texts.items()}

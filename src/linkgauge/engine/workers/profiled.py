@@ -30,7 +30,7 @@ from linkgauge.model.settings import Profiler, Surroundings
 from .process import WorkerProcess
 
 # NVIDIA's profilers: Nsight Systems (`nsys`) and Nsight Compute (`ncu`), their command lines and
-# their files. Each worker process has a profiler of its own, so that what befalls one costs one
+# their files. Each worker process has a profiler of its own, so that a failure of one costs one
 # report.
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
@@ -57,7 +57,7 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the words that make a command run under a profiler, if put before it. `report` is the
+    """Returns the words to put before a command so that it runs under a profiler. `report` is the
     path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
@@ -126,9 +126,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker under a profiler. It connects by an address, because a profiler may not pass on open
-    files. Ctrl-C in a terminal does not reach the profiler, which ends after its worker. Both print
-    to the report's log. Raises ProcessLost if no worker starts."""
+    """A worker under a profiler. Both print to the report's log. Raises ProcessLost if no worker
+    starts."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler
@@ -139,6 +138,7 @@ class ProfiledProcess(WorkerProcess):
         super().__init__(surroundings)
 
     def _start(self, surroundings: Surroundings) -> tuple[subprocess.Popen[bytes], Channel]:
+        # The worker connects by an address, because a profiler may not pass on open files.
         address = f"linkgauge-{uuid.uuid4()}"
         with (
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door,
@@ -153,7 +153,7 @@ class ProfiledProcess(WorkerProcess):
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    start_new_session=True,
+                    start_new_session=True,  # so that Ctrl-C does not reach the profiler
                 )
             except OSError as error:
                 raise ProcessLost(f"cannot start {self._name}: {error.strerror}") from error
@@ -192,7 +192,7 @@ class ProfiledProcess(WorkerProcess):
         return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
-        """Kills the worker. The profiler still writes what it has recorded."""
+        """Kills the worker. The profiler still writes its recorded data."""
         self._kill_worker(self.process)
         self._end()
 
@@ -211,7 +211,7 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """Kills the worker, except after the profiler's end: its process id may be reused."""
+        """Kills the worker if the profiler runs; later the worker's process id may be reused."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)

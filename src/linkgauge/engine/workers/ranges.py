@@ -39,7 +39,7 @@ def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
 
 @contextmanager
 def marked(names: Iterable[str], profiler: str | None) -> Iterator[None]:
-    """Marks a range for each name during this block. Does nothing without a profiler."""
+    """Marks a range for each name while this block runs. Does nothing without a profiler."""
     with ExitStack() as open_ranges:
         if profiler is not None:
             try:

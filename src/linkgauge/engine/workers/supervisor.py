@@ -71,8 +71,8 @@ FAILURES = 3
 def workers_of(
     settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
 ) -> Workers:
-    """Returns a `Supervisor`. Returns a `LocalWorker` for a simulated machine, unless one of its
-    faults may end or hang the process, or a profiler has to start it."""
+    """Returns a `LocalWorker` for a simulated machine, otherwise a `Supervisor`. A simulated
+    machine needs a `Supervisor` if a fault may end or hang the process, or for a profiler."""
     if settings.simulation is not None and settings.profiler is None:
         from linkgauge.backends.sim.machine import machine_of
 
@@ -84,9 +84,9 @@ def workers_of(
 
 
 class Supervisor:
-    """Measures in worker processes. `first` is a worker that already runs. With `brief`, the
-    machine is only shown: each backend has at most `brief` seconds, and less once another one has
-    found accelerators. Nothing then waits for workers to end."""
+    """Measures in worker processes. `first` is a worker that already runs. If `brief` is given, the
+    supervisor only surveys the machine: it waits at most `brief` seconds for each backend, and does
+    not wait for workers to end."""
 
     def __init__(
         self,
@@ -275,8 +275,8 @@ class Supervisor:
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs further workers under this profiler, and starts the first. The profiler writes to
-        the folder. Raises InputError if it is not installed, BackendError if no worker starts."""
+        """Restarts workers under this profiler, which writes to `folder`. Raises InputError if the
+        profiler is not installed, BackendError if no worker starts."""
         from .profiled import Reports
 
         self.close()
@@ -298,7 +298,7 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """Returns the backend of the worker to use, which refuses two accelerator backends."""
+        """Returns the backend whose worker measures a cell; None for the host's worker."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}

@@ -19,7 +19,7 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
-    """Whether a backend's driver is not loaded. Such a backend answers within milliseconds."""
+    """Whether NVIDIA's driver is not loaded, if `name` is the GPU backend."""
     return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 
@@ -28,7 +28,7 @@ def reaches_accelerators(machine: Machine) -> bool:
 
 
 def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeError]) -> Machine:
-    """Joins what the workers found. `failed` has the errors of backends whose workers failed."""
+    """Joins the workers' machines. `failed` has the errors of backends whose workers failed."""
     unanswered = (name for name, error in failed.items() if error.kind == "timeout")
     return msgspec.structs.replace(
         machines[0],

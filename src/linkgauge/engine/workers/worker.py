@@ -65,8 +65,8 @@ class LocalWorker:
             self._neighbours = BackgroundLoad()
 
     def survey(self, accelerators: Sequence[str], *, brief: bool = False) -> Machine:
-        """Returns the host and these backends' devices. Backends without devices are listed with
-        the reason. With `brief`, opens only backends whose devices cannot be known otherwise."""
+        """Returns the host and the backends' devices. Backends without devices are listed with the
+        reason. With `brief`, opens only backends whose devices cannot be known otherwise."""
         if not brief:
             self._backend("host")  # load everything needed before a run begins
         devices: dict[str, tuple[Device, ...]] = {}
@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, and the reason for each unreadable one."""
+        """Returns the facts that a survey leaves out, and the reason for each unreadable fact."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
@@ -121,7 +121,7 @@ class LocalWorker:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Discards what earlier repetitions of these cells determined."""
+        """Discards facts from earlier repetitions of these cells."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. Under a profiler, nothing is tuned, and launches may wait."""
+        """The engines' settings. A profiler turns tuning off, and may make calls wait."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -163,7 +163,7 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """None if each cell has to be measured: on a real machine, and in a run of ranks."""
+        """Returns the results that equivalent cells share; None if each cell is to be measured."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
@@ -282,8 +282,8 @@ def _close(backend: Backend) -> None:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """Returns each transfer's backend, which is its engine's. Raises Unsupported for two
-    accelerator backends, because their APIs are unaware of each other."""
+    """Returns the backend of each transfer's engine. Raises Unsupported for two accelerator
+    backends, because their APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

@@ -25,9 +25,9 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A measured cell. `touched` are the parts that it uses, and `timed` the parts that may slow
-    its figure. Cells with the same `equivalent` should have equal figures (None in a sweep). The
-    figures of cells with the same `kind` vary in the same way."""
+    """A measured cell. `touched` are the parts (devices, links, switches) that it uses, and `timed`
+    the parts that may slow its figure. Cells with the same `equivalent` should have equal figures
+    (None in a sweep). The figures of cells with the same `kind` vary in the same way."""
 
     number: int
     result: Result
@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_oversubscribed(self) -> bool:
-        """Whether the figure is that of one transfer beside at least two others."""
+        """Whether the figure is one transfer's while at least two others run."""
         return len(self.cell.transfers) > 2 and self.cell.report.is_first
 
     @property
@@ -93,7 +93,7 @@ is equal for cells that use the same kinds of links, and share them with equally
 
 
 class _Ways:
-    """Finds the parts that cells use. Equal values are one object."""
+    """Finds the parts that cells use. To save memory, equal results are one object."""
 
     def __init__(self, wiring: Wiring, groups: tuple[tuple[str, tuple[Part, ...]], ...]) -> None:
         self._wiring, self._groups = wiring, dict(groups)
@@ -151,7 +151,7 @@ def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells. Their `touched` are the parts that may slow their figures."""
+    """Returns the measured cells, whose `touched` has only the parts that may slow the figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)

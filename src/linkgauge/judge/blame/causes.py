@@ -61,9 +61,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     rows: Iterable[Row], seen: Container[Part] = (), *, links_first: bool = False
 ) -> dict[Part, Blame]:
-    """Returns the parts that cells use, each with its blame. Parts that touch the same cells form
-    one blame. A part with errors that were `seen` is named first, then a device, then a link; with
-    `links_first`, a link before its device."""
+    """Returns a blame for each part that cells use. Parts that the same cells use share one blame,
+    because figures cannot distinguish them. It names first a part with errors that were `seen`,
+    then a device, then a link; with `links_first`, a link before its device."""
     numbers = grouped((part, row.number) for row in rows for part in row.parts)
 
     def order(part: Part) -> tuple[bool | int | str, ...]:
@@ -84,8 +84,8 @@ def fewest(
     candidates: Sequence[_H],
     loss: Callable[[tuple[_H, ...]], float],
 ) -> tuple[_H, ...]:
-    """Returns the set with the least `loss`, by beam search (B. Lowerre, The Harpy Speech
-    Recognition System, 1976), because the best pair may not contain the best single candidate."""
+    """Returns the candidates with the least `loss`, by beam search (B. Lowerre, The Harpy Speech
+    Recognition System, 1976), because the best pair may not contain the best single one."""
     best: tuple[_H, ...] = ()
     kept = [best]
     for _ in range(MOST_CAUSES):

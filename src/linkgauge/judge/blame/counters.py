@@ -118,7 +118,7 @@ def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """Returns throttled devices, without limits during matrix products, which all devices reach."""
+    """Returns throttled devices. Limits such as the power cap do not count in matrix products."""
     latest = (evidence.after or evidence.machine.known).accelerators
     loaded = {
         memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]

@@ -19,9 +19,9 @@ from .table import Row, reach
 def bounded_by_engine(
     rows: Sequence[Row], evidence: Evidence
 ) -> tuple[Sequence[Row], tuple[Finding, ...]]:
-    """Returns the rows without copies that only their copy engine slows, and a finding on these
-    copies. All such copies are equally low, while kernels over the same parts are as expected.
-    Without kernels, the copies must be as slow as one of several parallel links."""
+    """Finds copies that only their copy engine slows. Returns the other rows, and a finding on
+    these copies. All such copies are equally low, while kernels over the same parts are as
+    expected. Without kernels, the copies must be as slow as one of several parallel links."""
     low = [row for row in rows if row.low]
     kernels = [row for row in rows if low and _engines(row) == {"sm"}]
     low_too = {_ends(row) for row in kernels if row.low}

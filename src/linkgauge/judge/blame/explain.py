@@ -1,7 +1,7 @@
-"""Finds the fewest parts that explain most losses of a table. A blamed part lost a constant
-fraction of its rate in all cells or from one cell on, or it loses more with each cell. The error of
-an explanation is the sum of the squared logarithms that it leaves over. Losses may also describe
-how much samples vary or stall."""
+"""Finds the fewest parts that explain most losses of a table. A blamed part is slower by a constant
+factor, in all cells or from one cell on, or gets slower with each cell. The error of an explanation
+is the sum of squared logarithms of unexplained losses. Losses may also describe how much samples
+vary or stall."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Search:
     def _levels(
         self, suspect: Suspect, affected: Mapping[Row, Mapping[Suspect, float]]
     ) -> dict[Hashable, float]:
-        """Returns the loss by class: the same in all classes whose cells do not clearly differ."""
+        """Returns a suspect's loss (a logarithm) by class, equal in classes that hardly differ."""
         slow = [row for row in self._steps(suspect)
                 if row.slow and (suspect.drifts or self._tells(suspect, row))]  # fmt: skip
         alone = [row for row in slow if len(affected[row]) == 1] or slow
@@ -169,7 +169,7 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
+    """Returns the squared distance of a cell's loss from the range that its suspects explain."""
     return max(sum(levels) - row.lost, row.lost - min(levels), 0.0) ** 2
 
 

@@ -19,9 +19,9 @@ from .table import Row, kinds_of, onset
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """A part's cells (`within`) and their peers (`others`) by class. A loss counts if its logarithm
-    is at least `least`, which is larger for few peers: these show less well what is usual. With
-    `since`, the peers are the part's own cells before this number."""
+    """A part's cells (`within`) and their peers (`others`) by class. `least` is the smallest loss
+    that counts (a logarithm); it is larger if there are few peers. With `since`, the peers are the
+    part's own cells before this number."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
@@ -38,7 +38,7 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
                              for of, own in self.within.items()})  # fmt: skip
 
     def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """Returns how far cells would be behind with the losses `more` instead of present ones."""
+        """Returns how far cells would be behind with the losses `more` in place of their own."""
         values = dict[Hashable, list[float]]()
         for of, own in self.within.items():
             usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean

@@ -1,5 +1,5 @@
-"""Finds slow parts: first the fewest that explain slow cells, then parts whose loss only all of
-their cells together show, and finally parts that only earlier runs show to be slow."""
+"""Finds slow parts in three steps: the fewest parts that explain slow cells, parts whose loss is so
+small that only all their cells together show it, and parts that only earlier runs show."""
 
 from __future__ import annotations
 
@@ -136,13 +136,13 @@ def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) 
 
 
 def _severity(slow: Sequence[Row]) -> Severity:
-    """A small loss is only a warning, because an unlucky placement alone may cause it."""
+    """Returns `fail`, or `warn` for a small loss, because unlucky placement may cause one."""
     is_far = any(row.shown + row.off < math.log(FAR) for row in slow)
     return "fail" if share_of(slow) < FAR and is_far else "warn"
 
 
 def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set[Part]:
-    """Returns links that are slow only if both directions are used at once; none for one link."""
+    """Returns two links or more that are slow only if both directions are used at once."""
     both = {one for row in slow for one in row.parts if one.both_ways}
     if part.both_ways or len(both) < 2 or any(both.isdisjoint(row.parts) for row in slow):
         return set()
@@ -152,7 +152,6 @@ def _only_both_ways(part: Part, slow: Sequence[Row], rows: Sequence[Row]) -> set
 
 
 def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
-    """Reports links that are slow only in both directions at once."""
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"

@@ -25,9 +25,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A cell's samples as times relative to their median. `spikes` are the positions of stalls, and
-    `variance` is that of the other samples. Cells with the same `moment` were measured once, one
-    after another, over the same parts, so a disturbance affects all of them."""
+    """A cell's samples as times relative to their median. `spikes` are the positions of stalls,
+    `variance` is the variance of all other samples. Cells with the same `moment` were measured
+    once, one after another, over the same parts, so a disturbance affects all of them."""
 
     case: Case
     count: int
@@ -39,7 +39,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def times(self) -> Sequence[float]:
-        """Computed anew at each call, because a run may have millions of samples."""
+        """Returns the relative times, computed at each call: a run may have millions of samples."""
         return _relative(self.case.times)
 
     @cached_property
@@ -57,8 +57,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation without spikes. If enough samples remain, the repetition
-        that adds most to it is left out, because a neighbour may have disturbed it."""
+        """Returns the standard deviation without spikes. If enough samples remain, the most varying
+        repetition is left out, because a neighbour may have disturbed it."""
         times, spikes = self.times, frozenset(self.spikes)
         rests = (
             [time for place, time in enumerate(times)

@@ -26,8 +26,8 @@ from .limits import CHANCE, NOISE, SLOW
 class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A cell and its losses, as negative logarithms. `lost` is relative to the mean of its `peers`
     that are not slow or, if even the fastest peer is `low`, to the expected figure. A `slow` cell
-    is clearly below its fastest peer or its expected figure. `figure` may be the mean of cells that
-    share it. `relative` is the loss against the fastest peer, which may be `off` by chance."""
+    is clearly below its fastest peer or its expected figure. `figure` may be a mean of cells that
+    share parts. `relative` is the loss against the fastest peer, which may be `off` by chance."""
 
     case: Case
     peers: Hashable
@@ -70,10 +70,9 @@ def rows_of(evidence: Evidence) -> list[Row]:
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Returns oversubscribed cells, each with the mean of those of its table that share its parts.
-    What slows one of several transfers leaves more to the others, but no more to all together. Each
-    cell then stands for all: with the parts that all use, and those of cells that are slower than
-    the mean."""
+    """Returns each oversubscribed cell with the mean figure of its group: cells that use the same
+    shared parts. (A slow transfer leaves more of a shared part to the rest of its group.) A cell's
+    new `touched` are the parts that the whole group uses, and those of its clearly slow cells."""
     uses = Counter(part for case in equivalent for part in case.touched)
     several = frozenset(part for part, number in uses.items() if 1 < number < len(equivalent))
     found = []

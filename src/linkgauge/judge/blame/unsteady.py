@@ -31,10 +31,10 @@ Cells = Sequence[Steadiness]
 
 
 class _Measure(NamedTuple):
-    """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
-    that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
-    the value of steady cells of a kind, infinite if only other cells of the kind show it. `shared`
-    is what copies on healthy hosts that others use do not exceed."""
+    """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A part is
+    unsteady if its cells exceed their peers by `least` or more, in at least `moments` measurements.
+    `usual` is the value of steady cells of a kind (infinite if unknown). `shared` is the highest
+    value of copies on healthy hosts that others use, too."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -68,7 +68,7 @@ def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells
 
 
 def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
-    """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
+    """Yields rows. Losses are proportional to their numbers of standard errors."""
     values = {cell: of.value(cell) for cell in cells}
     lowest = sorted(values.values())[len(values) // 4]
     top, unit = min(lowest, of.usual(cells[0].case)), math.sqrt(SPARED) / 2
@@ -84,7 +84,8 @@ def _rows(cells: Cells, of: _Measure) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class, and of cells without peers with the most that is healthy."""
+    """Yields comparisons of cells with their peers, by class. Copies without peers are compared
+    with the worst copies on healthy hosts that others use."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:

@@ -34,7 +34,8 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell's figures in all runs. `deviation` is relative or null; `outliers` are ids of runs."""
+    """One cell of a baseline: the median and range of its figures in all runs. `deviation` is
+    relative, null if unknown. `outliers` are ids of runs far from the median."""
 
     unit: str
     better: Better
@@ -47,7 +48,7 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs as a baseline. `outliers` maps ids of runs to numbers of outlying cells."""
+    """A baseline made from runs. `outliers` maps ids of runs to their numbers of outlying cells."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str

@@ -26,8 +26,8 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """Compared configurations, the baseline first (`found`). `aspects` holds the cell of each
-    aspect, such as bandwidth to the device. `facts` are differences of the machines."""
+    """A comparison of configurations. `found` compares their runs, the baseline first. `aspects`
+    maps an aspect, such as bandwidth, to its cell. `facts` are the differing facts."""
 
     accelerator: str
     found: RunComparison
@@ -41,7 +41,8 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares each label with the label `against`. Raises InputError if no run has this label."""
+    """Compares runs of each label with the runs labelled `against`, by default the host's. Raises
+    InputError if no run has this label."""
     labels = grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")

@@ -1,7 +1,7 @@
-"""Decides which runs of a cell can be compared, because other programs slow a cell as a broken link
-does. The machine must be about as busy as usual in the baseline. For a figure that depends on CPUs,
-the time of a cache line between them must also be as usual, because a host may move a guest's CPUs
-(model/hardware/host_use.py)."""
+"""Decides which runs of a cell can be compared. Another program can slow a cell as much as a broken
+link, so the machine must be about as busy as it usually is in the baseline. If a figure depends on
+CPUs, the time that a cache line takes between CPUs must also be as usual, because it changes when a
+host moves a guest's CPUs (model/hardware/host_use.py)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A run's cell. Two runs may differ by `tolerated` busy CPUs without an effect on the figure.
-    `load` is null if the figure does not depend on the host."""
+    """A cell of one run. `load` is None if the figure does not depend on the host. `tolerated` is
+    the number of busy CPUs by which two runs may differ without an effect on the figure."""
 
     cell: CellFigure
     load: Load | None
@@ -66,8 +66,8 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """Removes a cell from runs whose load differs from the baseline's usual load. If the load of
-    all current runs differs, the cell stays, and its disturbance is returned."""
+    """Returns both sides without cells whose load differs from the cell's usual load in the
+    baseline. A cell that differs in all current runs stays; the dict then has the difference."""
     before, after = (grouped((key_of(one.cell), one) for one in _seen(runs))
                      for runs in (baseline, current))  # fmt: skip
     left_out: set[int] = set()
@@ -114,7 +114,7 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 
 def _difference(one: _Seen, usual: _Seen) -> Disturbance | None:
-    """Returns how a run's load differs, or None if it is as usual. Unknown values are as usual."""
+    """Returns how the load differs from the usual one, or None. Unknown values count as usual."""
     device = next(iter({*usual.shared} ^ {*one.shared}), None)
     if device is not None:
         return Disturbance(usual.cpus, one.cpus, pid=one.pid or usual.pid, device=device)

@@ -34,8 +34,9 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns at most `most` comparable runs, the latest ones up to the time of `first`: later runs
-    may already have the change that is looked for."""
+    """Returns the latest runs in `found` that can be compared with `first` and are not in `used`:
+    at most `most`, oldest first. Leaves out runs later than `first`, because they may already have
+    the change to find."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used}
@@ -57,7 +58,7 @@ def is_in_same_state(state: Mapping[str, str], other: Mapping[str, str]) -> bool
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history. Returns None if the machine was in another state."""
+    """Converts a run of the history. Returns None if the machine was in another state than now."""
     if not is_in_same_state(state_from(like.machine, like.facts), past.state):
         return None
     own = {"cells": tuple(map(cell_figure, past.figures)), "facts": {**past.state}}
@@ -65,9 +66,9 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 
 class Since(msgspec.Struct, frozen=True):
-    """What changed since earlier runs. `largest` is the largest group of changed cells, and `more`
-    the number of cells in other groups. `facts` are changes in the machine. `earlier` serves to
-    judge parts; it is null for too few runs."""
+    """What changed since earlier runs. `largest` is the largest group of changed cells. `more` is
+    the number of cells in other groups. `facts` are changes in the machine. `earlier` is what parts
+    are judged by; null if there are too few runs."""
 
     runs: int
     cells: int
@@ -89,7 +90,7 @@ FEWEST = 5
 
 
 def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]:
-    """Returns relative standard deviations between earlier runs: root mean squares by path kind."""
+    """Returns relative standard deviations of figures between earlier runs, by path kind."""
     paths = {key_of(cell): cell.path for cell in run.cells}
     found: dict[PathKind, list[float]] = {}
     for cell, medians in past.cells:
@@ -100,7 +101,7 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
 
 class _CellPast(NamedTuple):
     """A cell's figures by run: 0 is the run itself, 1 the latest earlier run. `logs` are logarithms
-    of figures. `cells` holds those figures whose interval and devices are known."""
+    of figures. `cells` holds the figures whose interval and devices are known."""
 
     better: Better
     logs: dict[int, float]
@@ -114,9 +115,9 @@ _Table = dict[Key, _CellPast]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
-    """Compares a run with earlier runs. The latest of these are grouped with the run if they show
-    the same loss: those that were low before or, if nothing changed in the machine, some others.
-    Returns None if no cell changed, or if it is unknown how much runs vary."""
+    """Compares a run with earlier runs. Leaves out recent runs that may have the same loss: the
+    runs known to be low or, if the machine did not change, up to seven runs. Returns None if too
+    little is known to compare."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
@@ -133,7 +134,7 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
 
 
 def held_against(before: Runs, run: RunFigures) -> Since | None:
-    """Compares a run with `before` (the latest run first). Returns None without earlier runs."""
+    """Compares a run with runs `before` it, latest first. Returns None if there are none."""
     return _held(_Table(), len(before), [run, *before], (), (0,))
 
 
@@ -144,7 +145,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares a run, with each number in `sides` of latest runs, with earlier runs."""
+    """Compares runs with the `count` earlier runs. `sides` are numbers of recent runs that may have
+    the same loss, in the order in which to try them."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:
@@ -169,8 +171,7 @@ def _held(
 
 
 def _fallen(table: _Table, count: int) -> dict[Key, float]:
-    """Returns the cells that are worse in each of the `count` latest runs, with their smallest loss
-    as a logarithm."""
+    """Returns the smallest loss (a logarithm) of each cell that is worse in all latest runs."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
     for key, own in table.items():
@@ -243,5 +244,5 @@ def _second(run: RunFigures) -> str:
 
 
 def _draw(settings: Settings) -> int | None:
-    """Returns a simulated run's seed: runs with one seed do not vary."""
+    """Returns a simulated run's seed, or None. Runs with the same seed do not vary."""
     return None if settings.simulation is None else settings.simulation.draw

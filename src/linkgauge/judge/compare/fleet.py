@@ -1,9 +1,9 @@
-"""Compares nodes that should be equal. A part's distance is the mean logarithmic difference of its
-cells of a kind from the median of all nodes. Distances above the median distance are taken as
-exponential, because copies over PCIe are sometimes far off. The ratio of one distance to the mean
-of the others then follows an F distribution. The largest distances would hide each other, so they
-are removed in turn, up to the last one that chance does not explain (B. Rosner, Technometrics 25,
-1983). `CHANCE` is the probability that any part of a healthy fleet is odd."""
+"""Compares nodes that should be equal. The distance of a part is the mean logarithmic difference
+between the part's cells of one kind and the median of all nodes. In a healthy fleet, distances
+above the median distance should follow an exponential distribution. The ratio of a distance to the
+mean of the others then follows an F distribution. Large distances would hide each other, so they
+are removed in turn until chance explains the rest (B. Rosner, Technometrics 25, 1983). `CHANCE` is
+the probability that any part of a healthy fleet is called odd."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ Statistic = Literal["median", "slow_p99"]
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """The distance of a part (empty: all devices or the host) from the same part of other nodes.
-    `ratio` is the mean ratio to the usual figure, below 1 if it is worse. `times` is the ratio of
-    its distance beyond the median to the mean of others. `p` is adjusted for all comparisons. A
-    part is odd if chance does not explain its distance, and if this is at least 2 %."""
+    """How far a node's part (empty: all devices or the host) is from other nodes. `ratio` is the
+    mean ratio to the median of all nodes, below 1 if it is worse. `times` is how far the part's
+    distance exceeds the median distance, divided by the mean of the other parts. `p` is adjusted
+    for all comparisons. A part is odd if its distance is at least 2 % and not due to chance."""
 
     kind: Kind
     statistic: Statistic
@@ -55,7 +55,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class FleetColumn(msgspec.Struct, frozen=True):
-    """The benchmark of a kind of cells in which nodes differ most, by each node's worst cell."""
+    """For a kind of cells, the benchmark that differs most between nodes. `usual` is the median."""
 
     kind: Kind
     benchmark: str
@@ -112,7 +112,7 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 class _Cells(NamedTuple):
-    """The figures of a cell by node; NaN if a node has none."""
+    """One cell's figures on all nodes; NaN if a node has none."""
 
     kind: Kind
     parts: tuple[str, ...]
@@ -130,7 +130,7 @@ class _Cells(NamedTuple):
 
 
 class FleetReader:
-    """Takes the figures of runs one after another, so that no run is kept in memory."""
+    """Collects the figures of runs that are added one after another, without keeping the runs."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -257,7 +257,7 @@ def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _M
 def _tested(
     of: tuple[Kind, Statistic], means: _Means, pools: int
 ) -> Iterable[tuple[int, Distance]]:
-    """Yields each node's distances. Distances below `PERHAPS` are never odd and count as usual."""
+    """Yields each node with the distance of each of its parts. Small distances are never odd."""
     ordered = sorted(means.items(), key=lambda one: -abs(one[1]))
     tail = _Tail([abs(off) for _, off in ordered])
     small = bisect_left(tail.sizes, math.log1p(-PERHAPS), key=neg)
@@ -278,15 +278,15 @@ class _Tail:
         self._sums = [0.0, *accumulate(sizes)]
 
     def others(self, out: int) -> tuple[float, float, int]:
-        """Returns the median of the sizes without the `out` largest, the mean excess of those above
-        it, and their number."""
+        """Leaves out the `out` largest sizes. Returns the median of the other sizes, by how much
+        sizes above the median exceed it on average, and how many these are."""
         count = max(1, (len(self.sizes) - out) // 2)
         end = min(out + count, len(self.sizes) - 1)
         middle = self.sizes[end]
         return middle, (self._sums[end] - self._sums[out]) / count - middle + QUIET, count
 
     def chance(self, at: int) -> float:
-        """Returns the probability that chance makes any distance from number `at` on so large."""
+        """Returns the probability that chance makes a distance as large as that at index `at`."""
         middle, mean, count = self.others(at + 1)
         times = max(1e-9, (self.sizes[at] - middle) / mean)
         return min(1.0, count * beyond(times, 2, 2 * count))

@@ -1,5 +1,5 @@
 """Compares runs with a baseline. The runs pass if no cell got worse, is missing or has a worse
-status. A cell that one side did not try is not compared."""
+status. A cell that only one side tried to measure is not compared."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """Returns the baseline's figure, which every judged cell has."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -84,8 +83,8 @@ class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    undetectable: A text about large losses that may go unnoticed and, if most cells are not
-      compared, about these cells, with what to do; null if there is neither.
+    undetectable: A text that says how many cells may hide a large loss or are not compared (if most
+      are not), and what to do; null if there is nothing to say.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
@@ -119,9 +118,9 @@ def hold(
     findings: tuple[Any, ...] = (),
     waivers: Sequence[Waiver] = (),
 ) -> GateDocument:
-    """Returns the gate's verdict on runs. If `force`, cells are judged although the load differed.
-    If `allow_noisy`, runs pass although large losses may go unnoticed. `again` is how many cells
-    were measured again, and how often."""
+    """Returns the gate's verdict on runs. With `force`, cells are judged even if the load on the
+    machine differed. With `allow_noisy`, runs pass even if large losses may go unnoticed. `again`
+    is how many cells were measured again, and how often."""
     sized = of_one_size([*current, *baseline])  # which the current runs may measure again
     current, baseline = sized[: len(current)], sized[len(current) :]
     disturbed: dict[object, Disturbance] = {}
@@ -158,8 +157,8 @@ def _waived(one: GateCell, waiving: Waiving) -> GateCell:
 
 
 def _code(cells: Sequence[GateCell], *, allow_noisy: bool) -> int:
-    """Returns 1 for a failure, 4 if nothing could be compared, 3 if a cell is inconclusive, is to
-    be measured again or may hide a large loss, or if most cells are not compared, else 0."""
+    """Returns the exit code: 1 for a failure, 4 if nothing could be compared, 3 if the
+    outcome is uncertain, else 0. `allow_noisy` accepts cells that are too noisy or not compared."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -196,7 +195,7 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:
-    """Returns the baseline's cells that completed runs of the same tables and devices have."""
+    """Returns the baseline's cells that current runs should have; none if a run has not ended."""
     if not all(run.ended for run in current):
         return set()
     every = [cell for run in current for cell in run.cells]
@@ -235,9 +234,7 @@ def _judged(
 
 
 def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdict:
-    """A proven loss counts if it may be at least `aim.least`. On paths whose single figures are
-    sometimes far off in healthy runs, most runs must show the loss. A larger loss than between any
-    two healthy runs is to be measured again."""
+    """Returns the verdict on a cell with figures on both sides."""
     assert one.change is not None  # noqa: S101
     furthest = 0.0 if cell.path is None else RECORDED[cell.path].furthest
     lost = median(one.losses)
@@ -245,6 +242,7 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
     is_far_off = aim.least <= of_rate <= furthest
     if largest >= aim.least and one.direction == "worse":
         count = sum(each >= aim.least for each in one.losses)
+        # If healthy runs can differ by as much, most runs must show the loss.
         if furthest < aim.least or count > max(1, len(one.losses) / 2):
             return "regression"
         return "far off" if is_far_off else "measure again"
@@ -254,7 +252,7 @@ def _verdict(cell: RunCell, one: CellChange, largest: float, aim: Aim) -> Verdic
 
 
 def _is_noisy(change: RunChange, lost: float, aim: Aim, better: Better) -> bool:
-    """Whether the loss may, with 5 % probability, be as large as `aim.exclude`."""
+    """Whether the true loss may be `aim.exclude` or more with a probability above 5 %."""
     reach = math.log(change.high / change.low) / 2
     reach *= critical(2 * _UNSEEN, change.degrees) / critical(_UNSEEN, change.degrees)
     return log_of_loss(lost, better) + reach >= log_of_loss(aim.exclude, "higher")

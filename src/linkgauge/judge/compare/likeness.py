@@ -1,5 +1,5 @@
-"""Reduces runs to what comparisons read. Comparable runs measured machines of one kind in the same
-way. Drivers and kernels may differ, because comparisons look for their effects."""
+"""Reduces runs to the figures and facts that comparisons need. Two runs are comparable if they
+measured machines of the same kind in the same way. Drivers and kernels may differ."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _NEAR = 8
 
 
 class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
-    """A cell's figure in a run. `figure` is the median, null if it is not positive. Another run's
-    figure falls into the interval with the probability `coverage`; without `coverage`, the interval
-    says nothing about other runs. `host` is the part of the host on which the figure depends.
-    `path` is null in the history and in older files, `bytes` in older files and for work without
-    memory. `tried` is false if the run ended before the cell's turn."""
+    """A cell's figure in one run. `figure` is the median, null if it is not positive. The interval
+    from `low` to `high` holds another run's figure with the probability `coverage`; if `coverage`
+    is null, the interval says nothing about other runs. `host` is the part of the host on which the
+    figure depends. `path` is missing in older files and the history, `bytes` in older files and for
+    work without memory. `tried` is false if the run ended before the cell's turn."""
 
     bytes: int | None = None
     coverage: float | None = None
@@ -68,8 +68,8 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Gives each figure without a range one that is as wide as the largest difference between two
-    recorded runs over its kind of path."""
+    """Adds an interval to each figure without one: as wide as the largest difference between two
+    recorded healthy runs over its kind of path."""
 
     def ranged(cell: CellFigure) -> CellFigure:
         if cell.path is None or cell.figure is None or cell.coverage is not None:
@@ -82,8 +82,8 @@ def as_recorded(run: RunFigures) -> RunFigures:
 
 
 def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
-    """Gives comparable runs the sizes of the first run. Default sizes depend on free memory, and
-    are so large that they do not matter. Tables with several sizes stay as they are."""
+    """Replaces default sizes, which depend on free memory, by the sizes of the first run, so that
+    cells of the runs match. Leaves benchmarks with several sizes as they are."""
     if len({run.settings.sizes for run in runs}) > 1:
         return list(runs)  # someone chose them
     own = [{(cell.benchmark, cell.backend, cell.size) for cell in run.cells} for run in runs]
@@ -101,9 +101,8 @@ def of_one_size(runs: Sequence[RunFigures]) -> list[RunFigures]:
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of a run. If `again`, the run only measured cells that another run left unclear.
-    `busy` holds the ids of other processes by accelerator. If `anew`, the ranges differ from those
-    in the run's file."""
+    """The figures of one run. `again` is true if the run only repeats another run's unclear cells.
+    `busy` has other processes' ids by accelerator. `anew`: intervals were computed again."""
 
     id: str
     label: str
@@ -159,7 +158,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, *sources: msgspec.Struct | None, **more: Any) -> CellFigure:
-    """Converts a figure. `sources` and `more` hold the fields that only a whole run has."""
+    """Converts a figure. `sources` and `more` supply the fields that `figure` lacks."""
     if figure.status != "pass":
         more |= {"low": None, "high": None}
     known = figure.median if figure.status == "pass" else None
@@ -178,7 +177,7 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns the facts in which sides differ: also the host, if the first side has only one."""
+    """Returns the facts and settings that affect figures and differ between sides."""
     machines = [[run.machine for run in side] for side in sides]
     facts = [
         Fact(name, tuple(joined(map(read, side), "; ") for side in machines))
@@ -211,8 +210,7 @@ def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
 
 
 def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
-    """Whether two runs can show how much runs vary: the machine, its state (driver, kernel) and the
-    settings must be equal."""
+    """Whether machine, state (driver, kernel) and settings of two runs are equal."""
     return _state(run) == _state(other) and not unlike([[run], [other]])
 
 

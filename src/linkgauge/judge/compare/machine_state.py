@@ -14,7 +14,7 @@ from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, format_size
 
-# In what machines differ whose figures are compared: each fact as a short text, by its name.
+# The facts in which compared machines may differ: short texts, by name.
 
 ABSENT = "none"
 

@@ -1,5 +1,5 @@
-"""Compares runs cell by cell. Each run counts as one observation (model/stats/changes.py). Sides of
-several runs, the history, and similar cells show how much runs vary."""
+"""Compares runs cell by cell. Each run counts as one observation (model/stats/changes.py). How much
+runs vary is known from sides of several runs, from the history, and from similar cells."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class SideFigure(msgspec.Struct, frozen=True):
       unknown.
     high: The high end of the interval; null if the variation of runs is unknown.
     runs: The number of runs that have the cell.
-    status: The worst status of its runs; runs that did not try the cell count only if none did.
-    slow_p95: The figure that 95 % of a run's samples reach or surpass, as median over the runs;
+    status: The worst status of the runs that tried the cell; of all runs if none tried it.
+    slow_p95: The figure that 95 % of a run's samples reach or surpass; the median over the runs;
       null if unknown.
     slow_p99: The same for 99 % of the samples; null if unknown.
     reason: Why the cell has this status; null if it passed, or if the reason is unknown.
@@ -71,7 +71,7 @@ class CellChange(msgspec.Struct, frozen=True):
     """The change of a cell on one side compared with the first side.
 
     direction: Whether the cell got better or worse. `same` if no change is proven; `unknown`
-      without figures, or if there are too few runs to find the loss `detect` of the aim.
+      without figures, or with too few runs to find the loss that the aim asks for (`detect`).
     change: The change; null without figures on both sides, or if the variation of runs is unknown.
     needed: The loss that these runs can find, and how many more runs are needed; null if `change`
       is null.
@@ -119,7 +119,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """Returns a side's ratio to the first side; None for that side or without a figure."""
+        """Returns a side's ratio to the first side. None for the first side or without figures."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio

@@ -28,8 +28,7 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """The sides of a comparison. `history` holds other runs of the first side's machine, which show
-    how much runs vary."""
+    """The sides of a comparison. `history` has more runs of the first side's machine."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -48,7 +47,7 @@ def key_of(cell: CellFigure | PastCell) -> Key:
 
 
 def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the figures' bytes, or else the table's size, if this is a single one."""
+    """Returns the bytes to which figures refer, or else the table's size; None without a size."""
     known = next((one.bytes for one in figures if one.bytes is not None), None)
     return known if known is not None or cell.size <= 1 else cell.size
 
@@ -61,7 +60,7 @@ class SideFigures(msgspec.Struct):
 
     @property
     def any(self) -> CellFigure:
-        """Returns a figure, with bytes, path and devices from any figure that has them."""
+        """Returns one figure, with bytes, path and devices from any figure that has them."""
         every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
         path = next((cell.path for cell in every if cell.path), None)
         devices = next((cell.devices for cell in every if cell.devices), ())
@@ -87,7 +86,7 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups equivalent runs of the history: a new driver, for example, may change figures."""
+    """Groups runs of the history by machine, state and settings, which may change figures."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = (one for one in sets if is_equivalent(one[0], run))
@@ -98,8 +97,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic for all cells: how much runs vary (`spreads`), runs by side, tests
-    of each side after the first, changes with adjusted p, and the number of tests for each side."""
+    """The tests of one statistic. `spreads` has the variation between runs by cell. `sides` has
+    figures by side and cell. The other fields have entries for all sides but the first: `tests` and
+    `changes` (with adjusted p) by side and cell, `counts` of tests by side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -120,7 +120,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of a cell's figures. `within` is the variance that each side's ranges show."""
+    """Logarithms of one cell's figures. `within` has each side's variance by its intervals."""
 
     kind: TableId
     within: Sequence[Spread | None]
@@ -135,7 +135,7 @@ def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
-    """Returns a run's variance from the ranges of a side's runs; None if a range is missing."""
+    """Returns the mean variance that a side's intervals imply; None if an interval is missing."""
     known = [cell.within for cell in cells.values() if cell.figure]
     ranges = [one for one in known if one is not None]
     if not ranges or len(ranges) < len(known):
@@ -146,8 +146,9 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 def side_tests(
     cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
-    """Runs in `again` measured only some cells, so they show the variation of these only. If
-    `joined`, the first side's runs are comparable with the first set of the history."""
+    """Tests for each cell how the other sides differ from the first. `again` has the numbers of
+    runs that measured only some cells, and that show the variation of only these cells. `joined` is
+    true if the first side's runs belong to the first set of the history."""
     whole, firsts = (
         [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
         for left_out in ((), again)

@@ -1,5 +1,5 @@
-"""Finds changes over a machine's runs (model/stats/change_points.py) by Benjamini and Hochberg's
-test: if nothing changed, at most 1 % of tables report a change."""
+"""Finds changes over a machine's runs (model/stats/change_points.py). Benjamini and Hochberg's test
+limits false reports: if nothing changed, at most 1 % of histories show a change."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class SharedChange(msgspec.Struct, frozen=True):
     until: The number of the run before `since`.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs; if there are none, those between the
-      next two runs between which the cells may have changed.
+    facts: The changes in the machine between these two runs; if there are none, the changes between
+      the nearest other runs between which the cells may have changed.
     cells: The cells."""
 
     since: int
@@ -78,7 +78,8 @@ class Trend(History, frozen=True, kw_only=True):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Cells share a change if they changed in the same direction at about the same run."""
+    """Finds changes in a history by at least the fraction `least`. Cells that changed in the same
+    direction at about the same run share a change."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = list[tuple[int, TrendChange]]()
     for one in history.series:

@@ -17,9 +17,9 @@ from linkgauge.model.units import Better
 MOST = 10
 """The most groups that are named."""
 _PART = 0.8
-"""The share of the cells with common properties that must have changed in the same way."""
+"""The least share of a group's cells that must have changed in the same direction."""
 _EQUIVALENT = 2.0
-"""The factor by which a change may differ from the median one to be of about the same size."""
+"""The factor by which a change may differ from the group's median change (in logarithms)."""
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):

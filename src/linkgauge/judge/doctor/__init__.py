@@ -1,4 +1,4 @@
-"""Runs the doctor's checks: the functions `check_…` in `FILES`, each with a row in `catalogue`."""
+"""Runs the doctor's checks: functions `check_…` of modules in `FILES`, with rows in `catalogue`."""
 
 from __future__ import annotations
 
@@ -68,20 +68,20 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""
 OF_MACHINE = ("busy", "steal")
-"""Their warnings come before findings about parts, and explain unsteady cells."""
+"""Checks whose warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "capped-clock", "locked-clock", "silent", "switch",
     "link-speed", "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors", "acs",
     "network", "tcp-limit", "mtu-ends", "interface",
 )  # fmt: skip
-"""Facts that were read: they explain what others infer from figures."""
+"""Checks of facts that were read. These findings explain findings that figures suggest."""
 NOTED = ("busy", "network", "tcp-limit")
-"""Facts that are notes unless they explain something."""
+"""Checks whose findings are notes unless they explain another finding."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
 )  # fmt: skip
-"""The kernel's log confirms these if it names the same part."""
+"""Checks whose findings the kernel's log confirms if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
@@ -93,8 +93,9 @@ def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """Returns findings: first those that explain others, then failures. A failure that a known
-    failure or a process explains becomes a warning, because the part itself may be healthy."""
+    """Runs the checks and returns their findings: first findings that explain others, then
+    failures. A failure that was inferred from figures becomes a warning if another failure or a
+    process explains it, because the part itself may be healthy."""
     if checks is None:
         checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
@@ -148,7 +149,6 @@ def _causes(
     turned: Mapping[str, frozenset[str]],
     copied: Set[str],
 ) -> tuple[Finding, ...]:
-    """Returns what explains a finding; a device's clocks never explain cells of copy engines."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -177,7 +177,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
 
 
 def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """A capped clock explains only those cells in which it was seen."""
+    """Whether a cause may explain a finding. Capped clocks only explain findings on their cells."""
     seen = cause.cells if cause.check == "capped-clock" else ()
     return not seen or not {*seen}.isdisjoint(finding.cells)
 
@@ -234,7 +234,6 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields all findings. Those from the kernel's log name findings that they confirm."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         is_logged = finding.check == "kernel-log" and finding.is_grave
@@ -258,8 +257,7 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings about measured parts. If a cell failed or is low, it returns
-    all warnings."""
+    """Returns failures and warnings on measured parts; if a cell failed or is low, all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -52,7 +52,8 @@ def _settings(evidence: Evidence, device: Accelerator) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Reports slowed clocks: those seen under load or, if there are none, the latest state."""
+    """Reports throttled clocks, by readings under load or, without such readings, by the device's
+    latest state. Reports clocks that are locked below their maximum, too."""
     why = "kernels, and copies by them, are slower"
     for device in latest_accelerators(evidence).values():
         loaded = held_under_load(evidence).get(device.memory, [])
@@ -147,7 +148,7 @@ Names of cards for workstations contain RTX or Quadro."""
 _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 """Models for data centres whose window is small by design."""
 _LEAST_MEMORY = 8 << 30
-"""Of all other models for data centres."""
+"""The least memory in bytes of all other models for data centres."""
 _LESS = 0.99
 _SAVING = ("powersave", "powersupersave")
 
@@ -157,7 +158,6 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Reports devices whose relaxed ordering is off."""
     why = "its writes wait for earlier ones, and what it reads waits behind them, so that both "
     why += "ways at once are slow"
     for part, function in shown(evidence):

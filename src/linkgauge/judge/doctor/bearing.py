@@ -1,4 +1,4 @@
-"""Decides whether a problem in the setup slowed the run. If it did not, it is only a note."""
+"""Decides whether setup problems slowed the run. Problems that slowed nothing become notes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from linkgauge.judge.peers import behind
 from linkgauge.model.hardware.part import Part
 
 _OF_LIMITS = ("capped-clock", "locked-clock", "power-limit")
-"""They cost little, so that also a small difference from peers counts."""
+"""Checks of limits. They cost little speed, so being behind the peers already counts."""
 OF_CLOCKS = ("clocks", *_OF_LIMITS)
-"""Kernels are slower by them, and copies by copy engines are not."""
+"""Checks of clocks, which slow down kernels but not copy engines."""
 SETUP = (
     *_OF_LIMITS, "iommu", "governor", "transparent-huge-pages", "near-node", "relaxed-ordering",
     "aspm", "bar1", "ecc-off", "compute-mode", "payload", "read-request", "acs",
 )  # fmt: skip
-"""They say what may slow a transfer, and nothing of what fails."""
+"""Checks of settings that may slow transfers, but make none fail."""
 _OF_PEERS = ("bar1", "acs")
-"""Matter only if devices reach each other's memory over PCIe."""
+"""Checks that matter only if devices reach each other's memory over PCIe."""
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """Turns a warning about the setup into a note, if no figure that depends on that setting is
-    low, failed or behind its peers, and if the warning explains no other finding."""
+    """Turns a warning about the setup into a note if it explains no other finding, and if no cell
+    that depends on the setting is slow or has failed."""
     warned = [one for one in found if one.check in SETUP and one.severity == "warn"]
     cases = cases_of(evidence) if warned else ()
     if not cases:
@@ -48,7 +48,7 @@ def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _depends(case: Case, one: Finding) -> bool:
-    """Whether a cell uses what a finding is about. All cells depend on the machine as a whole."""
+    """Whether a cell's figure depends on the part or the setting that a finding reports."""
     if one.check in _OF_PEERS and not _is_between_devices(case):
         return False
     if one.check in OF_CLOCKS and is_by_copy_engine(case):

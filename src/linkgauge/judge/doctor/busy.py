@@ -18,11 +18,11 @@ from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, percent
 
 BUSY = 0.1
-"""Others take this share of all CPUs' time, and at least `_LEAST` CPUs."""
+"""The share of all CPUs' time from which other programs disturb; at least `_LEAST` CPUs."""
 _LEAST = 0.25
-"""CPUs: an idle machine's own services take less than a tenth of one."""
+"""The least number of CPUs. An idle machine's services take less than a tenth of a CPU."""
 _OFTEN = 0.1
-"""A passing job affects fewer cells."""
+"""The least share of cells that are disturbed: a passing job affects fewer."""
 MUCH_STEAL = 0.02
 _TAKEN = 0.2
 """The share of all CPUs' time from which others explain low figures of the host's memory. In
@@ -110,8 +110,8 @@ _CUT_SHORT = ("max-time", "noise", "budget")
 
 
 def shortfall(cell: CellResult, settings: Settings) -> float | None:
-    """Returns the relative error of a cell that missed the requested precision, or infinity if it
-    has no interval. Returns None if the cell is precise enough."""
+    """Returns the relative error of a cell that missed the requested precision, or infinity if its
+    figure has no confidence interval. Returns None if the cell is precise enough."""
     asked = settings.of(cell).precision
     if settings.soak is not None or not asked or cell.stopped not in _CUT_SHORT:
         return None

@@ -16,7 +16,7 @@ from .host_setup import LITTLE_LOCKED
 from .links import LEAST_READ_REQUEST
 
 NOTHING = "nothing"
-"""The unit of checks that no waiver covers, because what failed was not measured, or wrongly."""
+"""The unit of checks that a waiver cannot cover."""
 SCHEMA: Literal["linkgauge.checks/1"] = "linkgauge.checks/1"
 
 

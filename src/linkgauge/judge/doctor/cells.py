@@ -60,7 +60,7 @@ def _outcome(
 
 
 _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
-"""A device or a node causes these, and none of its links."""
+"""Kinds of failures that a device or a node causes, never a link."""
 
 
 def _of_memory(blame: Blame) -> Blame:

@@ -42,8 +42,8 @@ def used_adapters(machine: Machine) -> dict[str, list[Adapter]]:
 
 
 def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple[str, ...]]:
-    """Returns how near the nearest adapters of a device are, and their names. In a virtual machine,
-    this is unknown, because its PCI bridges are emulated."""
+    """Returns the topology class (such as `PIX`) and the names of a device's nearest adapters.
+    Returns None and no names in a virtual machine, whose PCI bridges are emulated."""
     if machine.is_virtual:
         return None, ()
     found = grouped(
@@ -56,7 +56,7 @@ def nearest(machine: Machine, address: str) -> tuple[TopologyClass | None, tuple
 
 
 def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
-    """Reports accelerators far from all adapters; a note if there is only one adapter."""
+    """Reports accelerators far from all adapters. With one adapter, this is only a note."""
     machine = evidence.machine
     why = "what it sends to other hosts crosses the link between the nodes first"
     remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
@@ -205,8 +205,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether a device lacks links by design: all cards of its model must lack equally many links,
-    also before the run, and the form factor and model must allow it."""
+    """Whether a device lacks links by design: all cards of its model lack equally many links before
+    and after the run, and the form factor and model allow it."""
     cards, before = (
         [other for other in known.values() if other.model == device.model]
         for known in (latest_accelerators(evidence), evidence.machine.accelerators)
@@ -284,8 +284,8 @@ _refused_peers = _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports refused peer access. It is a note if no fabric joins the devices, and no device
-    reaches the memory of another."""
+    """Reports refused peer access. The finding is only a note if no fabric joins the devices and no
+    device reaches the memory of another."""
     refused = [*_refused_peers(evidence)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if refused and not joined and not any(map(_reaches_peer, evidence.cells())):

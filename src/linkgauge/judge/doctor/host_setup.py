@@ -1,4 +1,4 @@
-"""Checks the host's setup, and copies in a guest that its placement on the host slows."""
+"""Checks the host's setup, and whether a virtual machine's placement on its host slows copies."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
     """Reports that copies with all hardware threads are slower than with one per core, or that this
-    process may only use threads of few cores although more cores are near."""
+    process may use only a few cores, although more cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -161,7 +161,7 @@ def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Ca
 
 
 _LEAST, _MOST = 0.3, 0.7
-"""The shares of what is expected between which all copies lie that a host's placement slows."""
+"""The shares of the expected rate that all copies reach in a badly placed virtual machine."""
 _FEW = 2
 
 

@@ -13,7 +13,7 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.ranks import nic_ends
 
 _FAST = 10e9 / 8
-"""The bytes/s from which an interface is one for data. Slower ones are for managing."""
+"""The least bytes/s of an interface for data. Slower interfaces are for management."""
 
 
 class _Setting(NamedTuple):

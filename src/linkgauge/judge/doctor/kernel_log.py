@@ -1,4 +1,4 @@
-"""Checks what the kernel logged during a run."""
+"""Checks the kernel's messages during a run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Reports all lines about one device as one finding, as severe as the worst line."""
+    """Reports the kernel's messages: one finding for each device, as severe as its worst line."""
     log = evidence.log
     if log is None:
         return
@@ -98,11 +98,11 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Named = dict[tuple[bool, str], Part]
-"""By whether the message is about a link, and by address."""
+"""Parts by whether a message is about a link, and by the message's address."""
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Maps PCI addresses to parts. A port's messages about its link concern the device below."""
+    """Maps PCI addresses to parts. A port's messages about its link concern the device below it."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

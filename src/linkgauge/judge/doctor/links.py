@@ -28,7 +28,7 @@ LEAST_READ_REQUEST = 512
 """Smaller requests, in bytes, need so many packets that reads stay below the link's rate."""
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
-"""Two links may have two faults."""
+"""The fewest links with errors that point to their switch: two may have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -43,7 +43,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge whose known links are all slow (two or more) or worn (three)."""
+    """Reports a switch or bridge with at least two slow links and no fast link, or with at least
+    three links that all are slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -67,7 +68,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Counted = dict[str, dict[str, int]]
-"""By who counted them, and by severity."""
+"""Numbers of errors by the address or the end that counted them, and by severity."""
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
@@ -89,8 +90,7 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a port whose target speed limits its link. A guest sees an emulated port: its lower
-    target is probably that of the host's port, which only the host can confirm."""
+    """Reports a port whose target speed limits its link."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -183,7 +183,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a bridge slower than its device; a note if all devices of the model have one."""
+    """Reports a bridge slower than its device (as a note if all devices of the model have one)."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -246,7 +246,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns ports that redirect traffic through the root complex, with the device pairs."""
+    """Returns ports that redirect device traffic through the root complex, and the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     above = {
         name: {f.address for f in evidence.machine.pci_line(address)[1:]}
@@ -299,7 +299,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
-"""For devices that are passed through, by a virtual machine's host and its guest."""
+"""The checks of devices passed through to virtual machines, on the host and in the guest."""
 
 
 _STOP = (
@@ -326,8 +326,8 @@ _STEPS = ("setpci -s {} CAP_EXP+30.w={:x}:f", "setpci -s {} CAP_EXP+10.w=20:20")
 def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Returns commands for the host that retrain a link to `speed` (in GT/s), and a systemd unit
-    that repeats them at boot. In a `virtual` machine, variables stand for the host's addresses."""
+    """Returns commands for the host that retrain a link to `speed` (GT/s), and a systemd unit that
+    repeats them at boot. If `virtual` is true, variables stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)

@@ -1,4 +1,4 @@
-"""Checks network counters that rose, what limited TCP, and the state of interfaces."""
+"""Checks network counters that rose, and the waits of TCP connections."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from linkgauge.judge.network_counters import (
 from linkgauge.model.grouped import grouped
 
 _FEW = 5e-5
-"""The share of packets from which a loss is named: at 1 in 20,000, TCP over 100 µs still reaches
+"""The share of packets from which losses are reported. At 1 in 20,000 and 100 µs, TCP still reaches
 some GB/s (M. Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm)."""
 _SOME, _MANY = 5e-3, 0.01
 _OVERTAKEN = 0.05
 """The share of segments that waited: at most 1.6 % in 50 healthy runs in an emulated machine, and
 21 % and more where one packet of ten comes 4 ms later."""
 _LEAST = 3
-"""Events below which a share of packets says nothing."""
+"""The fewest events for which a share of packets is meaningful."""
 _NEVER = 0.0
-"""One such event is a fault."""
+"""The share for kinds of which a single event is a fault."""
 
 
 class _Words(NamedTuple):
-    """How to report a kind of event: the `share` of packets from which it is reported (None: only
-    if a figure is low, because healthy networks count such events, too), and texts."""
+    """How to report one kind of counter. `share` is the least share of packets that is reported;
+    None if the counter is reported only when it explains low figures."""
 
     share: float | None
     found: str
@@ -142,8 +142,8 @@ def _rates(events: int, packets: int, own: list[Counted]) -> str:
 
 _MOSTLY = 0.5
 _OFTEN = 0.1
-"""Of the time. Between near hosts, filling a window that is too small takes as long as waiting for
-room in it."""
+"""The share of the time. Between near hosts, filling a window that is too small takes as long as
+waiting for room in it."""
 _SMALL_WINDOW = 1 << 16
 """The bytes that a receive window has without scaling, and with which Linux begins."""
 _FAR = 1e-3
@@ -155,7 +155,8 @@ _MANY_AGAIN = 0.3
 
 
 class _Waits(NamedTuple):
-    """Averages over TCP connections: shares of time and of segments, bytes, and seconds."""
+    """Averages over TCP connections: shares of time spent waiting for the receive window and the
+    send buffer, bytes, the shortest round trip in seconds, and the share of segments sent again."""
 
     window: float
     buffer: float
@@ -214,7 +215,6 @@ _LIMITS = (
 
 
 def check_tcp(evidence: Evidence) -> Iterator[Finding]:
-    """Reports what TCP connections waited for (TCP_INFO)."""
     found = grouped(
         (part, (case, _Waits.of(one.rose)))
         for case in cases_of(evidence)

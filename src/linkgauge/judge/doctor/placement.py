@@ -1,4 +1,4 @@
-"""Checks whether a process knows the CPUs and memory near each device, and may use them."""
+"""Checks whether the CPUs and memory near each device are known and may be used."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns the bandwidth of an all-reduce that is only as fast as rings, that of reductions in
-    switches, the case, and these switches. Returns None for any other case."""
+    """For an all-reduce that is only as fast as rings, returns its bandwidth, the bandwidth with
+    reductions in switches, the cell, and the switches. Returns None for other cells."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     is_sum = isinstance(work, Collective) and work.collective == "all_reduce"
@@ -123,7 +123,8 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Returns the usual figure and the cell furthest below it, and of how many cells, by name."""
+    """Finds cells below the share `least` of their usual figure. Returns the slowest cell's usual
+    figure, this cell, a text on how many cells there are, and all names; None without cells."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None
@@ -189,7 +190,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_not_separate(evidence: Evidence) -> Iterator[Finding]:
-    """Reports links that only collectives crossed, so that a slow one need not show."""
+    """Reports links that only collectives used, because collectives may not show a slow link."""
     crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -1,1 +1,1 @@
-"""Computes what the hardware should reach."""
+"""Computes the figures that the hardware should reach."""

@@ -1,5 +1,5 @@
-"""Computes the bandwidth of a collective over several hosts. The network adapters of each host
-limit it, or the exchange between the accelerators within a host."""
+"""Computes the bandwidth of a collective over several hosts. It is limited by the network adapters
+of each host, or by the exchange between the accelerators within a host."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Carried(NamedTuple):
 
 
 def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
-    """Returns the total rate of a host's active ports that have the most frequent rate. The ports
-    of a card are limited by its PCIe slot."""
+    """Returns the total rate of the active network ports of one host, or None if it is unknown.
+    Counts only ports with the most frequent rate. `machine` has the ports of `hosts` hosts."""
     ports = [one for one in machine.known.adapters if one.state in (None, "active") and one.rate]
     if not ports:
         return None
@@ -66,8 +66,7 @@ def carried_by(machine: Machine, hosts: int = 1) -> Carried | None:
 
 
 def through(carried: Carried, machine: Machine, devices: Sequence[str]) -> Carried:
-    """Limits the adapters' rate to the sum of the PCIe links of `devices`, if all of these are
-    known."""
+    """Limits the adapters' rate to the sum of the devices' PCIe links, if all are known."""
     lines = [machine.pci_line(machine.addresses.get(one) or "") for one in devices]
     links = [line[0].link for line in lines if line]
     rates = [link_rate(one.speed, one.width) for one in links if one and one.speed and one.width]
@@ -87,9 +86,9 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """Returns the bound of `hosts` hosts, or None for an unknown algorithm. `own` is the bound of
-    one host. If the switches of two hosts reduce, each byte crosses the network once (a tree)
-    instead of almost twice (a ring). Without `algorithm`, both are acceptable."""
+    """Returns the bandwidth of a collective over `hosts` hosts with `each` devices, or None if its
+    traffic is unknown. `own` is the bandwidth within a host. If `algorithm` is empty, an all-reduce
+    of two hosts may use a tree or a ring, and the bounds allow either."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":

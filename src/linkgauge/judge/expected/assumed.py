@@ -1,5 +1,5 @@
 """Finds the figures of a simulated machine that depend on assumed facts, such as the speed of a
-PCIe link. A figure does not depend on them if known facts give its achievable value."""
+PCIe link."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ACROSS: tuple[AssumedFact, ...] = ("link between nodes",)
 
 
 def rests_on(cell: CellResult, expected: Expected, machine: Machine) -> Expected | None:
-    """Returns the assumed facts on which a figure depends, or None if there are none. Rates of host
-    memory that this run measured are not known facts."""
+    """Returns an expectation whose reason names the assumed facts on which a cell's figure depends.
+    Returns None if the figure depends on no assumed fact."""
     if machine.simulated is None or not machine.known.assumed or cell.status != "pass":
         return None
-    if expected.achievable is not None and not expected.measured:
+    if expected.achievable is not None and not expected.measured:  # known facts suffice
         return None
     found = _relevant(cell, machine)
     return Expected(because=f"assumed: {shown(found)}") if found else None

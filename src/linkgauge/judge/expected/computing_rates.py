@@ -10,7 +10,7 @@ from linkgauge.model.operations.roofline import bound_of
 from linkgauge.model.operations.workload import WorkDone
 
 _PLAIN = 2
-"""The operations of a core a clock without tensor cores: a multiplication and an addition."""
+"""Operations per core and clock cycle without tensor cores: a multiplication and an addition."""
 _TENSOR: Mapping[str, Mapping[object, int]] = {
     "7.0": {"matmul-fp16": 16},
     "7.5": {"matmul-fp16": 16},
@@ -18,15 +18,15 @@ _TENSOR: Mapping[str, Mapping[object, int]] = {
     "9.0": {"matmul-tf32": 16, "matmul-bf16": 32, "matmul-fp16": 32},
     "10.0": {"matmul-tf32": 32, "matmul-bf16": 64, "matmul-fp16": 64},
 }
-"""The operations of a multiprocessor's tensor cores a clock and core, by compute capability, for
-dense matrices. Devices of other capabilities are left out: some of their products have half the
+"""Operations of tensor cores per clock cycle and (plain) core, by compute capability, for dense
+matrices. Devices of other capabilities are left out: some of their products have half the
 rate of others, and no property tells which."""
 
 
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns theoretical operations/s at the highest clock under load, or at the maximum clock."""
+    """Returns theoretical operations/s at the highest clock read under load, else the maximum."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -46,8 +46,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """Returns the rate of a workload if its limiting part, such as memory, were busy all the time.
-    The rate is unknown if no part is busy for at least half of the time."""
+    """Returns the figure that a workload would reach if its limiting part, such as memory, were
+    always busy. The figure is unknown if no part is busy for at least half of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

@@ -1,4 +1,4 @@
-"""Computes host memory rates from DIMMs or, if unknown, from this run's best on similar nodes."""
+"""Computes host memory rates from DIMMs or else from this run's best rate on similar nodes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in their own node's memory, in payload bytes/s, by node and
-    operation. Each has those of all paths in memory like the node's."""
+    """The highest rates of host threads in the memory of their node, in payload bytes/s. `rates`
+    maps a node and an operation to the rates of paths, on this node or a similar one."""
 
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the best of all other paths, so that no figure is compared with itself."""
+        """Returns the best rate of all other paths, so that no figure is compared with itself."""
         own = (transfer.source, transfer.destination)
         known = self.rates.get((transfer.engine.owner.index or 0, _operation(transfer)), {})
         return max((rate for path, rate in known.items() if path != own), default=None)
 
     def traffic(self, node: int) -> float | None:
-        """Returns a node's memory traffic in bytes/s. A copy counts twice: it reads and writes."""
+        """Returns a node's highest memory traffic in bytes/s. A copy is a read and a write."""
         known = ((weight, self.rates.get((node, name), {})) for name, weight in _TRAFFIC.items())
         return max((weight * rate for weight, of in known for rate in of.values()), default=None)
 
@@ -47,7 +47,7 @@ _EQUIVALENT = 0.1
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the highest rates of host memory, without sizes that fit in caches."""
+    """Returns the highest measured rates of host memory. Leaves out sizes that fit in caches."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -88,8 +88,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device into a node's memory. Rates measured with host threads do
-        not limit a device that transfers `alone`."""
+        """Returns the path of a device into a node's memory. If `alone` is true, the device
+        transfers alone, and rates measured with host threads do not limit it."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -101,7 +101,7 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Returns the path of host threads. Raises Unknown if no rate is known."""
+        """Returns the path of a transfer by host threads. Raises Unknown if no rate is known."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):

@@ -55,7 +55,7 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """Computes the bus bandwidth of large calls. `notes` name the library and what is off."""
+    """Computes the bus bandwidth of large calls. `notes` name the library and its settings."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -73,7 +73,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns bounds for a verdict: wide ones if no healthy figures of a kind of link exist."""
+        """Returns bounds for verdicts; wide bounds for links without known healthy figures."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -106,7 +106,7 @@ class ExchangeRates:
         return ways(self._work, len(devices), links, lambda: bool(self.reducing(devices)), hosts)
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join every pair and can reduce, or an empty set."""
+        """Returns the switches that join every pair and can compute sums, or an empty set."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -160,7 +160,8 @@ class ExchangeRates:
         return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns None if no link limits the rate. Raises Unknown for an unknown path."""
+        """Returns an algorithm's bandwidth and slowest pairs. If `cost` is true, overhead counts.
+        Returns None if no link limits the algorithm. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -176,7 +177,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns a pair's path, with an upper bound if only its links are known."""
+        """Returns the path between two devices: an upper bound if only its links are known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -211,7 +212,7 @@ class ExchangeRates:
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
         """Returns why `now` devices scale worse than `before`: the pairs with a narrower path, or
-        the first pairs over another kind of link. None if the links show neither."""
+        the new pairs over another kind of link. None if the links show no reason."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))

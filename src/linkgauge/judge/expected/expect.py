@@ -1,5 +1,5 @@
-"""Computes theoretical and achievable figures and their arithmetic, from the machine's readings and
-the host memory rates that this run measured. Sources are in docs/expect-formulas.md."""
+"""Computes theoretical and achievable figures, and texts that show their arithmetic, from the
+machine's readings and this run's rates of host memory. Sources are in docs/expect-formulas.md."""
 
 from __future__ import annotations
 
@@ -54,11 +54,10 @@ rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothi
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expected figure of a cell. However links are shared, no figure exceeds `most`; the
-    theoretical figure assumes fair sharing. A `loose` figure is approximate. A share below the
-    first of `bounds` is low, below the second perhaps low. `start` is the startup time in seconds.
-    `without` says why no achievable figure is known. `each` holds each transfer's rate in bytes/s,
-    None if other transfers reduce it."""
+    """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
+    is the limit for any sharing. `loose` is true if the figure is approximate. Cells are low below
+    the first share in `bounds`, and perhaps low below the second. `start` is the startup time in
+    seconds. `without` is why no achievable figure is known. `each` are the transfers' rates."""
 
     expected: Expected
     most: float | None = None
@@ -70,7 +69,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path. Transfers of one `kind` are equally fast if they share nothing in `names`."""
+    """A path with numbers that compare it to others. Paths with equal `kind` are equally fast if
+    they share no device or link. `names` are the numbers of the path's devices and links."""
 
     path: ExpectedPath
     kind: int
@@ -91,7 +91,7 @@ class Expectations:
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """Returns a cell's expected figure, with link speeds as read under load if `loaded`."""
+        """Returns a cell's expected figure. If `loaded`, link speeds are those read under load."""
         transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
@@ -144,7 +144,6 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """Returns the expected time of a collective in seconds."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -267,7 +266,8 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """Returns the cell's figure. If `queued`, kernels on one device run one after another."""
+        """Returns the figure of the cell's transfers while they share links, or None if no link
+        limits them. If `queued` is true, kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -306,7 +306,7 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer, or None for one that other transfers slow."""
+        """Returns the rate of each transfer; None for transfers that other transfers slow."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -356,20 +356,20 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a total is computed; None for other figures. Old files mean `span`. Kernels on
-    one device never all run at once, so such planned cells are `serial`."""
+    """Returns how a cell's total is computed, or None if it reports no total."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
-        return cell.definition or "span"
+        return cell.definition or "span"  # "span" in old files
     if cell.report is Report.SPAN:
         return "span"
+    # Kernels on one device run one after another.
     kernels = [t.engine.owner for t in transfers if t.engine.kind == "sm"]
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
-    """Returns a key. Cells that differ only in names, such as pairs of a rack, have equal keys."""
+    """Returns a key that is equal for paths which differ only in names of devices and links."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     return (*(shape.kind for shape in shapes), *Numbers().each(names))
 

@@ -1,6 +1,6 @@
-"""Computes bounds for verdicts on collectives from healthy machines (`healthy.yml`). For each kind
-(operation, algorithm, number of devices), logarithms of reached shares vary around a mean, with one
-deviation for all kinds (analysis of variance). A figure below the prediction interval is low."""
+"""Computes bounds for verdicts on collectives from healthy machines (`healthy.yml`). The logarithms
+of measured ÷ expected rates are assumed to have a mean for each kind (operation, algorithm, number
+of devices) and one deviation for all kinds. A figure below the prediction interval is low."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START = 100e-6
 """The seconds that the start of a call takes over NVLink and xGMI: 70 to 120 µs of two H200s at 128
 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 COUNTS = 512 << 20
-"""The size in bytes from which the bounds hold. What starting takes differs more at less."""
+"""The size in bytes from which the bounds hold. At smaller sizes, startup times differ more."""
 LOOSE = 0.5
 """The share below which a figure is low if what is expected is only known roughly: kernels reading
 over PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against
@@ -48,9 +48,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures of a healthy machine in GB/s: `reached` by size, or `asked` for by an operator. With
-    several `hosts`, `machine` and `adapters` (`8 x 400G`) describe one host, and `ranks` counts the
-    devices of all hosts. `why` explains a figure that is far from the expected one."""
+    """Published figures of a healthy machine in GB/s. `reached` has figures by size, `asked` is
+    what an operator requires. `machine` and `adapters` (`8 x 400G`) describe one of the `hosts`.
+    `ranks` counts all devices. `why` explains a figure far from the expected figure."""
 
     machine: str
     hosts: int = 1
@@ -70,7 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Returns each figure's share of the expected rate after startup, at most 1."""
+        """Returns each figure as a share of the expected rate, at most 1, without startup time."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)
@@ -113,11 +113,10 @@ def bounds_of(
     operation: CollectiveName, algorithm: Algorithm, ranks: int, hosts: int = 1
 ) -> Bounds:
     """Returns the bounds for a kind of collective. A kind with fewer than two sources gets the
-    lowest bounds of its algorithm (for as many devices, if known), because a single source may
-    describe only its own machine."""
+    lowest bounds of its algorithm (for as many devices, if known)."""
     known, devices = table(), devices_of(ranks, hosts)
     own = known.get((operation, algorithm, devices))
-    if own is not None and own.sources > 1:
+    if own is not None and own.sources > 1:  # one source may describe only its own machine
         return own
     equivalent = {kind: bounds for kind, bounds in known.items() if kind[1] == algorithm}
     return min([b for kind, b in equivalent.items() if kind[2] == devices] or equivalent.values())

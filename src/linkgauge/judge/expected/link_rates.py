@@ -1,7 +1,7 @@
 """Computes the rates of links. On PCIe, a write carries up to MaxPayload bytes, and a read requests
-up to MaxReadReq bytes. The root complex may cut completions at any boundary of 64 or 128 bytes; 128
-bytes are assumed (x86 servers do somewhat better). Kernels move cache lines of 128 bytes. Flow
-control takes a few percent more."""
+up to MaxReadReq bytes. Completions of reads are assumed to carry `COMPLETION` bytes each, and
+kernels to move cache lines of `LINE` bytes. Flow control, which takes a few percent more, is left
+out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.transfer import Access, Transfer
 
-# What a transfer crosses: segments, as far as the machine's readers found them.
+# The segments of a transfer's path, as far as the machine's readers found them.
 #
 # A segment is one direction of a link, or a memory. Nothing here is measured or guessed: an unknown
 # path raises `Unknown`; a doubt is a reason why only the achievable figure is unknown.
@@ -32,10 +32,11 @@ class Unknown(Exception):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A transfer's use of a `link` or memory with a `rate` in bytes/s after line coding. A byte of
-    payload takes at least `least` bytes (0 for requests, and where there is no theoretical bound),
-    and `cost` bytes with all overhead. `direction` is "up" or "down" (away from the host) on a PCIe
-    link, "out" or "in" on an interface. `payload` is false for requests, which go the other way."""
+    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. `least` is
+    the fewest bytes that it carries for a byte of payload: 0 for requests, and where there is no
+    theoretical bound. `cost` is the bytes with all overhead. `direction` is "up" or "down" (away
+    from the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read
+    requests, which go in the opposite direction."""
 
     link: str
     rate: float
@@ -53,9 +54,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """The links and memories that a transfer uses. `doubts` says why only a theoretical figure is
-    known, `loose` why figures of healthy hardware vary. `meets` lists the host nodes whose memory a
-    device uses, each with the kind of link."""
+    """The links and memories that a transfer uses. `doubts` are reasons why only a theoretical
+    figure is known. `loose` are reasons why figures of healthy hardware vary. `meets` lists the
+    host nodes whose memory a device uses, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -110,7 +111,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns a path over PCIe links. Raises Unknown if a link's speed or width is unknown."""
+    """Returns the PCIe path of a transfer's share `part`. Raises Unknown for an unknown link."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -144,7 +145,8 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the link's lanes as the slower end reports them, or as `sampled` under load."""
+    """Returns the speed and width of a link: `sampled` (read under load), or else what its slower
+    end reports. If unknown, returns None or, for a device's link, raises Unknown."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -176,7 +178,7 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """A packet's payload in bytes (`size`), and the bytes per read request (None: a write)."""
+    """PCIe packets of `size` bytes of payload. A read requests `request` bytes (None: a write)."""
 
     kind: str
     size: int
@@ -214,7 +216,7 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The bytes on a link per byte of payload: `cost` in its direction, `back` in the opposite."""
+    """Bytes on a link per payload byte: `cost` in the payload's direction, `back` the other way."""
 
     cost: float
     back: float
@@ -242,15 +244,15 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Returns why the rate of several copy engines that read from one device is unknown: links may
-    carry more than the device gives. Eight readers of a Zhenwu 810E together get what one gets."""
+    """Returns a doubt if several copy engines read from one device: it may supply less than its
+    links carry."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)
         if path.loose and transfer.engine.kind == "ce" and transfer.source.is_device
         if transfer.source.place != transfer.engine.owner
     )
-    several = max(sources.values(), default=0) > 1
+    several = max(sources.values(), default=0) > 1  # 8 readers of a Zhenwu 810E get as much as one
     return ["how much a device gives several copy engines at once is unknown"] if several else []
 
 
@@ -272,8 +274,8 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """NVLink 1 and 2 send one header flit and answer with one; later ones add two flits."""
-    beside, back = (1, 1) if generation in (1, 2) else (2, 0)
+    """Returns the cost of NVLink packets with `data` flits of payload."""
+    beside, back = (1, 1) if generation in (1, 2) else (2, 0)  # flits added, and in the answer
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
 

@@ -1,6 +1,5 @@
 """Computes the load of links while the cells of a round run at the same time. If no link is
-overloaded, each transfer should be as fast as alone. A transfer over a slow link loses more speed
-the fuller the link is."""
+overloaded, each transfer should be as fast as alone."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from linkgauge.model.notes import Concurrent
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
-"""Rates are not exact."""
+"""The load above which a link is overloaded: more than 1, because rates are not exact."""
 
 
 def is_concurrent(cell: CellResult) -> bool:
@@ -23,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """Each link's load: the sum of the rates its transfers have alone, over the link's rate."""
+    """The load of each link: the sum of its transfers' rates alone, as a share of its rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -35,8 +34,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """Returns the loads of a cell's links, the highest first: empty if the cell was measured
-        alone, None if a link is overloaded or the cell's round is unknown."""
+        """Returns the loads of a cell's links, the highest first. The result is empty if the cell
+        was measured alone, and None if a link is overloaded or the cell's round is unknown."""
         if not is_concurrent(cell):
             return ()
         if cell.round is None:

@@ -17,7 +17,7 @@ from .dram import Ceilings
 from .expect import Expectations
 
 _UPPER_ENDS = ("root port", "downstream port")
-"""The function below describes their link: it knows what both ends support."""
+"""Ports whose link is described by the function below, which knows what both ends support."""
 LEAST = 1.001
 """The ratio from which a nominal figure exceeds the expected one by more than rounding."""
 
@@ -33,7 +33,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the cell's figure with all links at best, or None if not above `expected`."""
+        """Returns the figure to expect if all links were at their best; None if it is no higher."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:
@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Makes inactive links active. They lead where active links lead, if this is one place."""
+    """Makes inactive links active. If their remote end is unknown, copies it from active links."""
     active = [link for link in accelerator.links if link.active]
     remotes, rates = {link.remote for link in active}, {link.rate for link in active}
 

@@ -14,8 +14,8 @@ by one thread, as STREAM counts."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A published range in seconds or bytes/s. `where` names the cores between which it was
-    measured, `like` another processor family that was measured instead."""
+    """A published range in seconds or bytes/s. `where` says between which cores a latency was
+    measured. `like` names a similar family that was measured in place of `family`."""
 
     family: str
     kind: Kind

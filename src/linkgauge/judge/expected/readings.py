@@ -1,6 +1,6 @@
-"""Corrects the speeds of links that were read while idle, and so may be too low. A link that
-carried more than its read speed allows must have been faster. The read speed is confirmed if the
-link carried about as much, while all other links on the path can carry more."""
+"""Corrects reported speeds of PCIe links, which may be too low because idle links are slower. A
+link that carried more than its reported speed allows must have been faster. A reported speed is
+confirmed if the link carried about as much while all other links on the path can carry more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Replaces link speeds that a figure exceeds by the speeds to which links train under load."""
+    """Corrects the read speed of each link that carried more bytes than this speed allows."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -38,8 +38,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns, by name, each slow PCIe link with the most bytes/s that a copy moved over it, and
-    whether it is the narrowest link on the path of that copy."""
+    """Returns PCIe links whose reported speed is below the maximum, by name. A value is the link,
+    the highest bytes/s of a copy over it, and true if this copy crosses no slower link."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -78,8 +78,8 @@ def _rate(wire: Wire) -> float:
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields the address of each end that carried more than its speed allows, with the link's speed
-    under load: the lowest supported speed that suffices, or else the lowest speed of PCIe."""
+    """Yields each end of `wire` that carried more than its reported speed allows: its address, and
+    the lowest speed that suffices (a supported speed, if possible)."""
     ends = _ends(wire)
     able = [*(end.link.max_speed for end in ends), wire.upper and wire.upper.link.target]
     for end in ends:

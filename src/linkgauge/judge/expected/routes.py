@@ -28,7 +28,7 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class _Joined(NamedTuple):
-    """Fabric links by their ends, PCIe links with directions, and the rest of the path."""
+    """The links between two memories: fabric links by their ends, PCIe links with directions."""
 
     bundles: Mapping[tuple[str, str], LinkBundle]
     links: Sequence[tuple[Wire, str]]

@@ -1,5 +1,5 @@
 """Replaces host names, UUIDs, GUIDs, MAC and IP addresses, container ids and serial numbers by
-pseudonyms, the same for the same name. Text that linkgauge looks for in files is kept."""
+pseudonyms. A name always gets the same pseudonym. Words that linkgauge looks for stay."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _COMMON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Common words. A host named like a common word is replaced only in places that hold nothing but a
-name."""
+"""Common words. A host whose name is a common word is replaced only in files and fields that hold
+nothing but a name."""
 _HEX = "[0-9a-fA-F]"
 _ID = re.compile(
     rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
@@ -78,8 +78,8 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 
 class Anonymizer:
-    """Replaces names by numbered pseudonyms. `known` has words that are always replaced (users, ids
-    of devices), by kind of pseudonym. `others` are names of other hosts."""
+    """Replaces names by numbered pseudonyms such as `host-1`. `known` maps a kind of pseudonym
+    (such as `id`) to words that are replaced everywhere. `others` are the names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -122,11 +122,11 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """Replaces names and identifiers in prose. Not for sysfs, where `node0` is no host."""
+        """Removes e-mail addresses from prose, and replaces names and identifiers."""
         return self.names(_MAIL.sub(REMOVED, text))
 
     def names(self, text: str) -> str:
-        """Does as `prose`, but for a text without e-mail addresses, such as a unit's name."""
+        """Replaces names and identifiers as `prose` does, but keeps e-mail addresses."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -135,7 +135,6 @@ class Anonymizer:
         )
 
     def words(self, text: str) -> str:
-        """Replaces the words in `known` by their pseudonyms."""
         return self._known.sub(lambda found: self.known[found[0].lower()], text)
 
     def hostname(self, text: str) -> str:
@@ -143,7 +142,7 @@ class Anonymizer:
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """Replaces identifiers in each step of a path; if `named`, also names."""
+        """Replaces identifiers in each component of a path. If `named`, replaces names as well."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 
@@ -156,7 +155,7 @@ class Anonymizer:
         return f"{kind}-{self.number(kind, value)}"
 
     def equivalent(self, kind: str, value: str, begin: str = "") -> str:
-        """Returns a pseudonym that begins with `begin`, with the value's length and separators."""
+        """Returns a pseudonym of the value's length and form that begins with `begin`."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -166,7 +165,7 @@ class Anonymizer:
 
 
 class TextRule(NamedTuple):
-    """Replaces matches of `pattern` by what `change` returns, but not on lines that match `but`."""
+    """Replaces matches of `pattern` by what `change` returns, except on lines that match `but`."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]

@@ -87,7 +87,7 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz of sorted members, without times and owners. Raises what `write_new` does."""
+    """Writes a .tgz of sorted members, without times and owners. Raises as `write_new` does."""
     write_new(path, pack(tree))
 
 
@@ -137,7 +137,7 @@ def read_archive(path: Path) -> Captured:
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns an archive's files. Raises InputError, with `remedy` if it is no archive."""
+    """Returns an archive's files by path. Raises InputError, with `remedy` if it is no archive."""
     return _unpacked(path, remedy).files
 
 
@@ -156,8 +156,8 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """Returns the folder of the captured machine, with a slash at its end; empty if it is `path`
-    itself. Raises InputError if there is no machine, or more than one."""
+    """Returns the folder that holds the captured machine, with a slash at its end, or "" if that is
+    the top. `names_in` lists a folder. Raises InputError unless there is exactly one machine."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -205,7 +205,6 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """Returns the captured machine. Raises InputError if the archive holds none."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(

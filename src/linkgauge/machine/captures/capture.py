@@ -54,7 +54,7 @@ class _Recorded(Mapping[str, Value]):
 
 
 class Recorder(Captured):
-    """Reads the machine below `root`, and records all files that are read."""
+    """A machine's files below `root`. It records each file, link and folder that is read."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -72,7 +72,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a path leads through a link. Content is recorded only under the target."""
+        """Whether a path leads through a link. If so, only the target is recorded."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -97,8 +97,9 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """Captures the machine below `root`, with the devices of `machine`. If `root` is ROOT, runs
-    `commands`, by default all tools that suit it; for another root, copies their earlier output."""
+    """Captures the machine below `root`, with the devices of `machine`. If `root` is this machine
+    (ROOT), also runs `commands`, by default all tools that linkgauge knows. If `root` is a capture,
+    copies the output of tools that the capture has."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)

@@ -1,4 +1,4 @@
-"""Removes secrets from the files of every capture, and names from those of an anonymous one."""
+"""Removes secrets from the files of a capture, and also names if the capture is anonymous."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GROUPS = re.compile(
 _STEP = re.compile(
     r"(?P<kept>(?:host|group|id|sn)-[0-9]+|(?:pod)?(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})|x2d)|[A-Za-z0-9]+"
 )
-"""A pattern of the words in a path of control groups, of which some are pseudonyms."""
+"""A pattern of the words in a path of control groups. `kept` matches pseudonyms and ids."""
 _DIMM, _END = 17, 127
 
 
@@ -76,7 +76,7 @@ def _tool(content: bytes) -> bytes:
 
 
 def _uname(who: Anonymizer, text: str) -> str:
-    """Replaces names, also the host's, which is the second word of `uname -a`."""
+    """Replaces names in the output of `uname -a`, whose second word is the host's name."""
     text = re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text)
     return who.prose(re.sub(r"\S+@\S+", REMOVED, text))
 
@@ -86,7 +86,7 @@ def _groups(who: Anonymizer, text: str) -> str:
 
 
 def _group(who: Anonymizer, path: str) -> str:
-    """Replaces words that are not those of systemd, schedulers and container runtimes."""
+    """Replaces words in a control group's path, except words of common software (`_GROUPS`)."""
 
     def kept(word: re.Match[str]) -> str:
         is_known = word["kept"] or _GROUPS.fullmatch(word[0])
@@ -144,7 +144,6 @@ def _config_space(who: Anonymizer, content: bytes) -> bytes:
 
 
 def _serials(who: Anonymizer, table: bytes) -> bytes:
-    """Replaces serial numbers and asset tags of DIMMs in an SMBIOS table (7.18)."""
     return b"".join(_serial(who, structure) for structure in split_table(table))
 
 
@@ -160,8 +159,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """Changes files whose path matches `path`: always by `removed`, and in an anonymous capture by
-    `replaced`."""
+    """A rule for files whose path matches `path`. `removed` changes their content in every capture,
+    and `replaced` changes it further in an anonymous capture. None changes nothing."""
 
     path: str
     removed: Callable[[bytes], bytes] | None
@@ -209,7 +208,7 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Yields hosts in `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    """Yields servers in mounts and the command line: `nfs7:/srv`, `mon1:6789:/`, `//nas/share`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = tree.text(path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
@@ -235,7 +234,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in a path. A file's own name keeps its words: the kernel chooses them."""
+    """Replaces names in a path. In a file's own name, which the kernel chose, only ids change."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):

@@ -15,7 +15,7 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts in no other file: devices as backends describe them, packages, and results of tools."""
+    """Facts that no file of the machine has: devices, packages, and the outcomes of tools."""
 
     schema: OwnName = SCHEMA
     linkgauge: Version = __version__

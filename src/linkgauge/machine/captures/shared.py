@@ -1,4 +1,4 @@
-"""Removes each text in a document whose type does not declare it shareable (`model.shareable`)."""
+"""Removes texts from documents, except fields whose type is shareable (`model.shareable`)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _STATED = frozenset((
 
 
 class SharedTexts:
-    """Replaces texts of documents. Equal names in several documents have equal pseudonyms. `own`
-    are more words to keep, `options` are kept in command lines only, and `named` maps names in
-    lower case to their pseudonyms."""
+    """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Words of hardware
+    and the words in `own` stay; the words in `options` stay in command lines only. `named` maps
+    names in lower case to their pseudonyms."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has only these words, or one or two letters beside a number (`x16`)."""
+    """Whether a text has only these words, and one or two letters next to a digit (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False
@@ -217,11 +217,12 @@ def _fields(changes: Mapping[str, Change], value: dict[str, Any]) -> dict[str, A
 
 
 def _entries(key: Change, value: Change) -> Change | None:
-    """Changes keys and values. The value of a changed key is removed if it is a text."""
+    """Returns a function to change a dict's keys and values, or None if both stay as they are."""
     if key is _same and value is _same:
         return None
 
     def changed(found: dict[str, Any]) -> dict[str, Any]:
+        # A text is removed if its key changes.
         return {
             (new := key(name)): value(each) if new == name or not isinstance(each, str) else REMOVED
             for name, each in found.items()

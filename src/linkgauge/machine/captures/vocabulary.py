@@ -1,4 +1,4 @@
-"""Words of hardware and software, which shared documents may hold: people choose no such names."""
+"""Words of hardware and software. Shared documents may contain them, because they name nobody."""
 
 from __future__ import annotations
 

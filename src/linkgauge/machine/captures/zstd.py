@@ -1,4 +1,4 @@
-"""Zstandard, by Python 3.14's module or by `zstandard`. Both refuse windows above 128 MiB."""
+"""Zstandard by Python 3.14's module or by `zstandard`. Both refuse windows above 128 MiB."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """The command succeeded. `result` is an encoded value of the type that the sender expects."""
+    """The answer to a command that succeeded. `result` is the encoded value that it returned."""
 
     result: msgspec.Raw
 
@@ -59,13 +59,13 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, but the process that received it is still working."""
+    """The answer to a command that failed. The process can carry out further commands."""
 
     reason: Reason
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The command failed with an unexpected error, and the process will end."""
+    """The answer to a command that failed with an unexpected error. The process will end."""
 
     reason: str
 
@@ -105,7 +105,7 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Runs a command and always sends an answer. An unexpected error is raised again afterwards."""
+    """Runs a command and sends an answer by `say`. Raises an unexpected error again."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -118,7 +118,7 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection: loads faster than `multiprocessing`, with half the system calls."""
+    """One end of a connection. It loads faster than `multiprocessing` and makes fewer calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -142,7 +142,6 @@ class Channel:
         return bool(writing.poll(0))
 
     def send(self, message: bytes) -> None:
-        """Sends a message. Raises OSError if the other end is closed."""
         self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
@@ -177,7 +176,7 @@ class Channel:
             self.socket.shutdown(socket.SHUT_WR)
 
     def close(self, grace: float) -> None:
-        """Does as `end`, and waits at most `grace` seconds until the other end closes."""
+        """Ends the connection. Waits at most `grace` seconds until the other end closes."""
         self.end()
         with suppress(OSError):
             deadline = time.monotonic() + grace

@@ -1,4 +1,4 @@
-"""The main function of a process that works for another process, and ends when that one is gone."""
+"""The main function of a process that works for another process, and ends with it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Kills this process after its parent's end, with a delay in which a profiler fetches data."""
+    """Kills this process some seconds after its parent's end: a profiler may still fetch data."""
 
     def wait() -> None:
         left = select.poll()

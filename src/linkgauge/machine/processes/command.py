@@ -29,7 +29,7 @@ def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
 
 def end(leader: subprocess.Popen[bytes]) -> None:
-    """Ends the command's group by SIGTERM, which `sudo` passes on, and later by SIGKILL."""
+    """Ends the command's process group by SIGTERM (which `sudo` passes on), then by SIGKILL."""
     deadline = time.monotonic() + GRACE_SECONDS
     _signal(leader, signal.SIGTERM)
     _signal(leader, signal.SIGCONT)  # one that is stopped would not notice
@@ -43,7 +43,7 @@ def end(leader: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
-    """Sends a signal. Returns whether the group still has processes."""
+    """Signals the command's process group. Returns whether the group still has processes."""
     leader.poll()  # reaps it: what has ended counts as long as it is not reaped
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader.pid, number)
@@ -52,7 +52,7 @@ def _signal(leader: subprocess.Popen[bytes], number: int) -> bool:
 
 
 def waits_for_terminal(leader: subprocess.Popen[bytes]) -> bool:
-    """Whether one of the processes is stopped, as happens if it asks at linkgauge's terminal."""
+    """Whether a process of the command is stopped, as the kernel does if it reads the terminal."""
     for name in ROOT.names("proc"):
         if name.isdecimal():
             fields = (ROOT.text(f"proc/{name}/stat") or "").rpartition(")")[2].split()

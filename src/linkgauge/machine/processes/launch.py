@@ -12,9 +12,9 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """This process's place in a launch. `local_rank` and `local_size` count on this machine. `job`
-    identifies the launch. `mpi` is mpi4py's name for its MPI (None: any). Without MPI, ranks meet
-    at `first` (HOST:PORT) and show the secret `token`."""
+    """The place of this process in a launch of several ranks. `local_rank` and `local_size` count
+    only this machine's ranks. `job` identifies the launch. `mpi` is mpi4py's name of the MPI (None:
+    any). Without MPI, ranks connect to `first` (HOST:PORT) with the secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -31,13 +31,13 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether ranks meet at a named socket: all are on one machine, and there is no `first`."""
+        """Whether ranks connect by a named socket: on one machine, and without a `first`."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's variables. Those in `job` identify the launch; without them, the id
-    of the process that started the ranks does. `mpi` is mpi4py's name for the launcher's MPI."""
+    """The names of a launcher's environment variables. `job` has the variables that identify a
+    launch; if empty, the launcher's process id does. `mpi` is mpi4py's name of the MPI."""
 
     rank: str
     size: str
@@ -129,7 +129,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """Returns the process that started the ranks: `process` or one of its parents, or None."""
+    """Returns the id of the process that started the ranks: `process` or an ancestor, or None."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -152,7 +152,7 @@ def parent_in(status: Mapping[str, str]) -> int:
 
 
 def ranks_per_cpu(launch: Launch, root: Root = ROOT) -> float:
-    """Returns ranks per CPU on this machine, by the launcher's CPUs, because it may bind ranks."""
+    """Returns the ranks on this machine ÷ the CPUs on which their launcher may run."""
     launcher = starter(root, parent_in(status_of(root, os.getpid())))
     try:
         cpus = len(os.sched_getaffinity(launcher or os.getppid()))
@@ -171,7 +171,7 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in arguments: of several ranks, only rank 0 does."""
+    """Whether this process reports errors in arguments. Of several ranks, only rank 0 does so."""
     try:
         rank = launched().rank
     except InputError:

@@ -47,9 +47,9 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process that runs `serve(channel)` of a module. `words` are the types of progress messages.
-    `surroundings` are its CPUs and environment, `output` is a file descriptor, and `session` keeps
-    the terminal's signals away."""
+    """A process that runs `serve(channel)` of `module`. `words` are the types of progress messages.
+    `surroundings` are the process's CPUs and environment. `output` is a file descriptor. If
+    `session` is true, signals of the terminal do not reach the process."""
 
     name = "the process"
     words: Any = None
@@ -87,7 +87,7 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command. If the process is gone, only the next `answer` fails."""
+        """Sends a command. If the process has ended, the next `answer` raises the error."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -101,9 +101,9 @@ class Process:
         left: Callable[[], float] | None = None,
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
-        """Returns the answer to the last command. `left` returns how many seconds are left, and
-        `heard` gets each progress message. Raises ProcessLost if the process ends or time runs out,
-        and LinkgaugeError if only the command fails."""
+        """Returns the answer to the last command. `left` returns the seconds until the deadline,
+        and `heard` gets each progress message. Raises ProcessLost if the process ends or misses the
+        deadline, and LinkgaugeError if only the command fails."""
         while True:
             try:
                 self._wait(left)
@@ -122,7 +122,6 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits for a message. Kills the process and raises ProcessLost if time runs out."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -172,7 +171,7 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns the command. `address` is an open socket's number or an abstract socket's name."""
+    """Returns a process's command line. `address`: an open socket's number or abstract name."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments

@@ -11,7 +11,7 @@ from typing import Self
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 AGAIN_SECONDS = 0.3
-"""Signals that come closer together count as one: a terminal and a launcher may both send it."""
+"""Signals within this time count as one, because a terminal and a launcher may both send one."""
 Handler = Callable[[int, FrameType | None], object]
 
 
@@ -22,7 +22,7 @@ def ignore_ending() -> None:
 
 
 class Signals:
-    """Handles signals by `_interrupt` while open, except those ignored or without a handler."""
+    """A context in which `_interrupt` handles signals that end a run, except ignored signals."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}

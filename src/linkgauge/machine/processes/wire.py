@@ -81,7 +81,7 @@ def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
 
 
 def listen_at(first: str) -> socket.socket:
-    """Listens at the HOST:PORT that all ranks were given. Raises InputError if it cannot."""
+    """Listens at the HOST:PORT that all ranks were given. Raises InputError if this fails."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -94,7 +94,7 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects like `connect_here`, but to HOST:PORT; rank 0 may start later."""
+    """Connects to rank 0 at HOST:PORT as `connect_here` does, even if rank 0 starts later."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -127,7 +127,7 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Makes short messages go at once, and a lost connection be noticed even in silence."""
+    """Makes TCP send short messages at once, and detect a lost connection while idle."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,5 +1,4 @@
-"""What a cell's figure is held against: what the hardware should reach, and earlier runs of the
-machine. A waiver accepts a defect."""
+"""What a cell's figure is compared with: the hardware's limits, and earlier runs."""
 
 from __future__ import annotations
 
@@ -49,10 +48,10 @@ class Earlier(msgspec.Struct, frozen=True):
     """The comparison of a run's cells with earlier runs.
 
     runs: The number of earlier runs in the comparison.
-    since: The number of runs right before this run that were as low as this run.
+    since: The number of runs right before this run that show the same loss.
     lost: The cells that are worse than before by more than chance and a few percent.
     unknown: The numbers of the cells whose earlier runs do not suffice to show a loss of 10 %.
-    changed: The machine's facts that changed since those runs, with their old and new values."""
+    changed: The machine's facts that changed since the earlier runs: old and new values."""
 
     runs: int
     since: int = 0

@@ -32,8 +32,8 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
 
 
 class Figure(SeriesId, frozen=True, gc=False, kw_only=True):
-    """The figure of a cell in a run. Its fields are copied by name from the cell's result and its
-    statistics. Each field is also a column of the history, and is compared between runs."""
+    """The figure of a cell in a run. Most fields are copied by name from the cell's result and its
+    statistics. Each field is a column of the history, and is compared between runs."""
 
     unit: str
     better: Better
@@ -129,8 +129,8 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of each cell, by run number, in the runs in which it passed. Run 1 is the latest.
-    Runs 1 to `low` were worse than the runs before them."""
+    """The medians of each cell in a machine's earlier runs, by run number (1 is the latest). Runs
+    in which a cell did not pass are left out. Runs 1 to `low` were worse than the runs before."""
 
     runs: int
     state: dict[str, str]

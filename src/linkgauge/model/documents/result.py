@@ -58,7 +58,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Samples in the result's unit; beside a latency in bytes/s, of hidden time in seconds.
+    samples: Samples in the result's unit; in bytes/s for a load beside a latency; in seconds for a
+      part of a hidden share.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or if others share its path."""
 
@@ -70,7 +71,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "seconds"}):
-    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
+    """The times of one rank in a collective. The last rank to arrive does not wait, so it is
+    fastest.
 
     rank: The rank's number, from 0.
     seconds: Seconds that the rank spends in each collective.
@@ -89,7 +91,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     node: The NUMA node that the buffer's pages lie on; null if unknown, or on a device.
     locked: Whether the buffer's pages are locked in memory; null if locking is not required.
     huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
-    nodes: Pages on each node, of at most 1024 pages looked at; null if no policy placed them."""
+    nodes: Pages on each node, in a sample of at most 1024; null without a placement policy."""
 
     memory: shareable.MemoryName
     bytes: int
@@ -100,7 +102,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """The result of one cell. Only files have `warnings`, which become `notes` when they are read.
+    """The result of one cell. `warnings` exist only in files. Reading turns them into `notes`.
 
     status: How the measurement of the cell ended.
     reason: Why the cell did not pass, as a sentence; null if it passed.
@@ -119,7 +121,7 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single transfer.
     expected: The performance that the hardware should reach; null if unknown or not judged yet.
-    verdict: Whether the figure is as expected; `degraded` if it is, but links run below their best.
+    verdict: Whether the figure is as expected; `degraded` if so, but links run below their best.
     not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: sum of rates (`sustained`) or bytes ÷ span; null if none.
@@ -178,24 +180,24 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The figure as a share of `at_best`; None if it is not judged or the cell did not pass."""
+        """The figure divided by `at_best`; None if the cell is not judged or did not pass."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 
     @property
     def achieved(self) -> float | None:
-        """The median as a share of what is achievable; None if that is unknown."""
+        """The median divided by the achievable figure; None if unknown."""
         return None if self.expected is None else self.share(self.expected.achievable)
 
     @property
     def at_best(self) -> float | None:
-        """The figure to expect if no link is degraded; None if unknown."""
+        """The figure to expect if all links run at their best rate; None if unknown."""
         return None if self.expected is None else self.expected.nominal or self.expected.figure
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether the cell is ok because it is near the median of comparable cells of the run."""
+        """Whether the cell is ok because its figure is near the median of comparable cells."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
@@ -208,7 +210,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def samples_id(self) -> int:
-        """An id that is the same for cells of a simulated machine that share their samples."""
+        """The identity of the samples, which cells of a simulated machine may share."""
         return id(self.samples)
 
     @property
@@ -219,7 +221,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The median or the best of the samples, as `report` says; at most 1 for a hidden share."""
+        """The median or the best of the samples, as `report` says; a hidden share is at most 1."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
@@ -227,7 +229,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns `figure` (by default the median) ÷ `reference`; the inverse if they are times."""
+        """Returns `figure` (by default the median) ÷ `reference`, or for latencies the inverse."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -237,19 +239,19 @@ class CellResult(Cell, frozen=True, gc=False):
 
 
 class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties that all cells of a table share: a benchmark on one backend at one size.
+    """The properties of a table: the cells of one benchmark on one backend at one size.
 
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: Size in bytes, of which each transfer moves a multiple; 1 or 0 without a common size.
+    size: The base size of a transfer in bytes; 1 or 0 if the cells have no common size.
     unit: The unit of all figures of its cells: `B/s`, `s` or another one.
     better: Whether higher or lower figures are better.
     parts: The names of additional matrices: one for each of the cells' concurrent transfers.
     sweep: Whether the columns are settings, not memories. A sum over columns then means nothing.
     reason: Why there are no cells; null if there are cells.
     simulated: Whether the table was measured on a simulated machine.
-    sampled: The random sample of pairs that has cells; null if all pairs have.
+    sampled: The random sample of pairs that has cells; null if all pairs have cells.
     plugins: Packages, with versions, that add the benchmark or backend; left out if built in."""
 
     benchmark: shareable.OwnName
@@ -272,7 +274,7 @@ class PlannedCell(Cell, frozen=True, gc=False):
     reason: Why it is skipped; null if it is measured.
     round: Cells of a table with the same number are measured at the same time; null if alone.
     number: The number of the cell in the plan.
-    at_once: Whether either all cells of its round are measured or none."""
+    at_once: Whether the whole round fails if one of its cells cannot be measured."""
 
     reason: shareable.Reason | None = None
     round: int | None = None
@@ -293,7 +295,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 
     status: The worst status of the cells: error, timeout, fail, pass; `skip` if all are skipped.
     cells: The cells.
-    texts: Texts that cells share, in files only: a cell that was read has its own text.
+    texts: Texts that several cells share, only in files: reading copies them to the cells.
     levels: The levels of a memory hierarchy, from the curves of latency over size.
     average: The mean bus bandwidth of its cells, in bytes/s; null if no cell is of a collective."""
 
@@ -334,7 +336,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     between_runs: The relative standard deviation between earlier runs, by kind of path, if known.
     tool: The other program that measured the run; left out if linkgauge measured it.
     waivers: The findings and low figures that the user accepts; left out if there are none.
-    ranges: `anew` if the ranges were computed again because the file's follow an older rule."""
+    ranges: `anew` if the file's ranges followed an older rule and were computed again."""
 
     schema: Literal["linkgauge.run/3"] = SCHEMA
     id: shareable.OwnName
@@ -365,7 +367,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether a profiler ran. The figures are then neither judged nor compared."""
+        """Whether a profiler ran, so that the figures are neither judged nor compared."""
         return any(isinstance(n, Profiled) for r in self.results for c in r.cells for n in c.notes)
 
 
@@ -378,7 +380,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Returns 130 after an interruption, else the first that applies: 3 (an error, a timeout or a
+    """Returns 130 for an interrupted run, else the first that applies: 3 (an error, a timeout or a
     lost rank), 1 (a failed cell, or a device too hot), 0 (a passed cell), 4 (nothing measured)."""
     if run.finished is None:
         return 130

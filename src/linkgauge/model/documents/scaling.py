@@ -1,4 +1,4 @@
-"""The output of `linkgauge scale`. nccl-tests defines `busbw` and `algbw` (doc/PERFORMANCE.md)."""
+"""What `linkgauge scale` writes. nccl-tests defines `busbw` and `algbw` (doc/PERFORMANCE.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BusbwBound(msgspec.Struct, frozen=True):
     narrow: The pairs of devices with the lowest limit.
     over: The link or part that limits the pairs in `narrow`; null if their rates are unknown.
     least: The rate of rings in bytes/s, without reductions in the switch; null if unknown.
-    reduced: The rate with reductions in the switch, in bytes/s; null if none, or if no faster."""
+    reduced: The rate with reductions in the switch, in bytes/s; null unless faster than rings."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -56,7 +56,7 @@ class BusbwBound(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """A collective over one particular number of devices.
+    """The results of a collective over one number of devices.
 
     gpus: The number of devices.
     points: The measured points, one for each size.
@@ -94,7 +94,7 @@ class Knee(msgspec.Struct, frozen=True):
 
 
 class PairRate(msgspec.Struct, frozen=True):
-    """A pair of devices of a collective whose rate was measured alone.
+    """The rate of two devices of a collective, measured while no other pair was busy.
 
     pair: The pair, as `0 -> 1`.
     rate: The measured rate in bytes/s.
@@ -128,7 +128,7 @@ class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     below: The numbers of devices whose plateau is clearly below the expected one.
     pairs: The pairs of devices that were measured alone afterwards.
     problems: The cells that did not pass. Points are computed without them.
-    member: What each device stands for: a GPU or a node."""
+    member: What each device represents: a GPU or a node."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     verdict: RunVerdict | msgspec.UnsetType = msgspec.UNSET

@@ -1,5 +1,5 @@
-"""The request for a soak (a run that repeats its benchmarks) and its results. Times are seconds of
-the run, without interruptions."""
+"""How a soak (a run that repeats its benchmarks) is requested, and what it finds. Times are seconds
+of the run; interruptions do not count."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     cells: The results of each cell over all rounds.
     worst: The slowest samples.
     failed: The first repetitions that did not pass.
-    more: The number of repetitions that did not pass beyond those in `failed`.
+    more: The number of other repetitions that did not pass, which `failed` does not list.
     devices: The readings of each device."""
 
     asked: Soaking

@@ -28,17 +28,17 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
     """The figure of one of several concurrent transfers.
 
     samples: Its samples, in the order of measuring; absent if the samples are in samples.bin.
-    summary: Statistics of the samples; null without samples, absent if in samples.bin."""
+    summary: Statistics of the samples; absent without samples, or if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
     summary: Summary | None = None
 
 
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
-    """The times of one rank in a collective. The last rank does not wait, so it is the fastest.
+    """The times of one rank in a collective. The rank that arrives last does not wait for others.
 
     seconds: Seconds that the rank spends in each collective; absent if they are in samples.bin.
-    summary: Statistics of the seconds; null without any, absent if they are in samples.bin."""
+    summary: Statistics of the seconds; absent without any, or if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
 
@@ -50,7 +50,7 @@ class StoredCell(CellResult, frozen=True, gc=False):
     samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
     readings: What the accelerators' libraries reported, or indices in the result's `readings`.
     verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
-    not_judged: Why the cell is not judged, else null. In older files, `unsure` is `perhaps low`."""
+    not_judged: Why the cell is not judged, else null. `unsure` in older files is `perhaps low`."""
 
     placement: tuple[Placement | int, ...] = ()  # type: ignore[assignment]
     readings: tuple[Reading | int, ...] = ()  # type: ignore[assignment]
@@ -98,9 +98,9 @@ class StoredRun(Run, frozen=True, kw_only=True):
 
 class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a samples.bin, in MessagePack, little-endian. `values` (f64) holds the samples
-    of each cell, then those of its parts, then the seconds of its ranks. `lengths` (u32) holds
-    their counts. `summaries` holds thirteen f64 for each part and rank: the fields of Summary in
-    order, with two for ci95. NaN stands for null; if `n` is NaN, there is no summary."""
+    of each cell, then those of its parts, then the seconds of its ranks. `lengths` (u32) holds the
+    lengths of these lists. `summaries` holds thirteen f64 for each part and rank: the fields of
+    Summary in order, with two for ci95. NaN stands for null; if `n` is NaN, there is no summary."""
 
     schema: Literal["linkgauge.run/2", "linkgauge.run/3"] = SCHEMA
     id: str

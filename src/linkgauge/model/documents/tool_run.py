@@ -61,7 +61,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     figures: The number of figures in the output.
     judged: The number of figures that became cells of the run.
     machine: The description and the files that the facts about the machine come from.
-    assumed: What no file says of the machine: what its data sheet says, or what was assumed.
+    assumed: Facts about the machine that no file has: from its data sheet, or assumed.
     clashes: The facts on which the files contradict one another.
     settings: The environment variables that were set, according to the output.
     ways: The transports that the files name: `P2P`, `SHM`, `NET/IB`, `GDRDMA`, `peer access` etc.

@@ -36,7 +36,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True):
-    """The run of one setting in one round. Runs are in the order of measuring.
+    """A run of one setting in one round.
 
     round: The number of the round, from 0.
     setting: The index of the setting, from 0.
@@ -70,7 +70,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell under each setting. Its column is `all threads` if settings differ in their threads.
+    """A cell's results under each setting. The column is `all threads` if CPU counts differ.
 
     title: What the cell measures, as text for people.
     unit: The unit of its figures.

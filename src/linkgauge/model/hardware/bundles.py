@@ -1,4 +1,4 @@
-"""Bundles of parallel links of an accelerator's own fabric, such as NVLink."""
+"""How parallel links of an accelerator's own fabric, such as NVLink, are added up by remote end."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links to one remote end. `rate` is the bytes/s of the `count` active links after
-    line coding, `nominal` that of `all` links before line coding."""
+    """The parallel links of an accelerator to one remote end. `rate` is the bytes/s of the `count`
+    active links after line coding. `nominal` is the bytes/s of `all` links before line coding.
+    `each` is one link's signalling rate in bytes/s."""
 
     count: int
     all: int
@@ -33,7 +34,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @property
     def nvlink(self) -> int | None:
-        """The generation of NVLink: 0 if unknown, None for links of another kind."""
+        """The generation of NVLink, such as 4; 0 if unknown, None if the links are not NVLink."""
         if not self.kind.lower().startswith("nvlink"):
             return None
         known = (self.version or "").partition(".")[0]
@@ -53,7 +54,8 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Returns the links to each remote end. Only `all` and `nominal` count links that are down."""
+    """Adds up the links to each remote end; the key None stands for unknown ends. Links that are
+    down count only in `all` and `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
@@ -70,5 +72,5 @@ def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
 
 
 def coding(rate: float) -> float:
-    """Returns the share of a signalling rate (bytes/s) that remains after line coding."""
+    """Returns the share of a signalling rate (in bytes/s) that line coding leaves for data."""
     return _CODING.get(int(rate / 1e6), 1.0)

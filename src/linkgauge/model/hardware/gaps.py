@@ -1,4 +1,4 @@
-"""Facts of a machine that could not be read, with the reason, and facts that are assumed."""
+"""Which facts about a machine could not be read, and which facts a simulation assumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """The fields that could not be read (all, if none is named), and why: `FIELD, FIELD: WHY`."""
+    """A text that says which facts could not be read, and why: `FACT, FACT: REASON`."""
 
     shared = GAP
     fields: tuple[str, ...]

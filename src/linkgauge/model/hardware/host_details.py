@@ -1,5 +1,5 @@
-"""The facts that the kernel reports of a host beyond those in model.hardware.machine.Host, and the
-published facts of its processor's family."""
+"""What the kernel reports about a host beyond model.hardware.machine.Host, and published facts
+about families of server processors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel reports of the host. A null field is unreadable (see `unknown`) or absent.
+    """What the kernel reports about the host. A null value is unreadable (see `unknown`) or absent.
 
     cpu_vendor: The vendor as the processor names it (x86 only).
     cpu_code: The processor's vendor, family and model (x86), or implementer and part (Arm).
@@ -101,7 +101,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def separate(self) -> frozenset[tuple[int, int]]:
-        """Pairs of nodes in which the first node's CPUs cannot reach the second node's memory."""
+        """The pairs (a, b) of nodes for which CPUs of node a cannot reach memory of node b."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()
@@ -111,8 +111,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How sockets connect each pair of nodes, for a guest that reports equal distances. Nodes
-        are numbered socket by socket; nodes at the same place of two sockets may have a link."""
+        """How each pair of nodes lies: `within` a socket, `across` sockets, or `between the same
+        places of` two sockets. Empty if NUMA distances already tell pairs apart, or unless all
+        sockets have the same number of nodes, two or more."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:
@@ -145,7 +146,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class CpuFamily(msgspec.Struct, frozen=True):
-    """`codes` are values of `HostDetails.cpu_code`; `cache_per_core` is in bytes."""
+    """A family of server processors. `codes` are its values of `HostDetails.cpu_code`."""
 
     name: str
     codes: tuple[str, ...]

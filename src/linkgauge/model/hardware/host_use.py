@@ -1,4 +1,4 @@
-"""The part of the host that a figure depends on, as runs on H100s show (docs/gate-errors.md)."""
+"""Which part of the host a cell's figure depends on, as found on H100s (docs/gate-errors.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of a machine that are read, not measured. Rates are in bytes/s or GT/s of one direction."""
+"""The facts about a machine that are read, not measured. Rates are of one direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PortType = Literal[
 
 
 class PciLink(msgspec.Struct, frozen=True):
-    """The PCIe link above a function or, for a port, the link below the port. Null is unknown.
+    """The PCIe link above a function or, if the function is a port, below it. Null: unknown.
 
     speed: The current speed, in GT/s per lane.
     width: The current width in lanes.
@@ -35,7 +35,7 @@ class PciLink(msgspec.Struct, frozen=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null: unreadable.
+    """A PCI function: an accelerator, a network adapter, or a bridge above them. Null: unreadable.
 
     address: Its address as sysfs writes it (0000:1b:00.0; domains may have more digits).
     vendor: The vendor's number.
@@ -315,7 +315,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
     throttled: All reasons that held its clocks down during the readings.
-    pcie_replays: PCIe replays from the first to the last reading; null for one, or if unknown."""
+    pcie_replays: PCIe replays from the first to the last reading; null if unknown or read once."""
 
     memory: shareable.MemoryName
     count: int
@@ -331,7 +331,8 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an accelerator at one moment. Units: GT/s per lane, lanes, Hz, °C and watts."""
+    """The state of an accelerator at one moment. `link_speed` is in GT/s per lane, `link_width` in
+    lanes, `clock` in Hz, `temperature` in °C, `power` in watts. None: not reported."""
 
     memory: str
     link_speed: float | None = None
@@ -343,7 +344,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     pcie_replays: int | None = None
 
 
-# What a machine's devices report at one moment, beside no measurement: states and counters.
+# What a machine's devices report while nothing is measured: states and counters.
 #
 # Rates are bytes/s of one direction, clocks Hz. Null is what a library does not report.
 
@@ -356,7 +357,7 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """A device's present state. `number` is its index in nvidia-smi; PCIe rates are bytes/s."""
+    """The state of a device. `number` is its index in nvidia-smi; PCIe rates are in bytes/s."""
 
     number: int
     accelerator: Accelerator

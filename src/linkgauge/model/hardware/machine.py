@@ -1,4 +1,4 @@
-"""The description of a machine. The package machine/ and backends read it; every run keeps it."""
+"""The description of a machine, which machine/ and the backends read, and every run contains."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Device(msgspec.Struct, frozen=True):
     notes: Remarks of its backend about the device.
     is_cpu: Whether the device is the host's processor, which a backend such as PoCL offers.
     node: The cluster node whose network interface the device represents; else null.
-    rail: The rail (the nodes' interfaces on the same switches); null for a node's only one."""
+    rail: The rail (nodes' interfaces on the same switches); null for a node's only interface."""
 
     memory: MemoryName
     model: Product
@@ -124,7 +124,8 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
-    """A machine: the host, the accelerators of each backend, and why backends are unavailable.
+    """A machine: its host, the accelerators of each backend, and why other backends are
+    unavailable.
 
     host: The host; with several ranks, the host of rank 0.
     devices: The accelerators of each backend.
@@ -180,7 +181,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the PCI bridges are a hypervisor's, so that their registers prove nothing."""
+        """Whether this is a virtual machine, in which registers of PCI bridges prove nothing."""
         return self.known.host.hypervisor is not None
 
     @cached_property
@@ -189,7 +190,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """PCI addresses by the device's memory or, if only PCI shows it, by the address itself."""
+        """The PCI address of each accelerator, by the name of its memory (`cuda:0`). If no backend
+        lists the accelerator, the name is the address itself."""
         known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))
@@ -212,7 +214,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns a function, then the bridges above it, closest first; in a guest, no bridges."""
+        """Returns the PCI function and all bridges above it (in a guest, none), closest first."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -236,14 +238,15 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process sees it, if all ranks share a host but no device."""
+        """The machine without ranks, if all ranks are on one host and use different devices; else
+        the machine itself."""
         if not self.ranks or len({rank.host for rank in self.ranks}) > 1:
             return self
         found = self.on(self.ranks[0].host)
         return found if len(found.by_memory) == len(self.all_devices) else self
 
     def on(self, host: str) -> Machine:
-        """Returns the machine as a process on `host` sees it, with rank 0's inventory."""
+        """Returns the part of the machine on `host`: its devices, named without ranks."""
         here = {rank.number for rank in self.ranks if rank.host == host}
         devices = {
             name: tuple(_unranked(one) for one in found if parse_memory(one.memory).rank in here)

@@ -1,6 +1,6 @@
-"""Shortest routes in the graph of a machine, and max-min fair rates of flows by progressive filling
-(D. Bertsekas and R. Gallager, Data Networks, 2nd ed., 6.5.2): all rates rise together until a
-resource is full or a flow reaches its cap."""
+"""Finds shortest routes through the graph of a machine, and the rates of flows that share them:
+max-min fair rates by progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed.,
+6.5.2). All rates rise together until a resource is full or a flow reaches its cap."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Graph:
         self.adjacent: dict[str, list[Crossing]] = {name: [] for name in places}
         for hop in chain.from_iterable(hops):
             self.adjacent[hop.begin].append(hop)
-        # What has one neighbour is on no way to anything else.
+        # A place with one neighbour is on no route between other places.
         single = {here for here, own in self.adjacent.items() if len({hop.end for hop in own}) < 2}
         self._dead_ends = dead_ends | single
         self._onward = cache(self._find_onward)
@@ -213,14 +213,15 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` has resources with the capacity used per unit of rate; `cap` limits the rate."""
+    """A flow of data. `usage` pairs each resource with the capacity that the flow takes per unit of
+    rate. `cap` limits the flow's rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the max-min fair rate of each flow. A flow without any limit has an infinite rate."""
+    """Returns the max-min fair rate of each flow; infinite if nothing limits a flow."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}

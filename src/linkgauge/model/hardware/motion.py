@@ -1,4 +1,4 @@
-"""Computes when each of several flows moves data at max-min fair rates, one per queue at a time."""
+"""Simulates flows that share a machine at max-min fair rates and may wait in queues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """`size` is in bytes, `startup` in seconds. An `endless` work repeats until all others end."""
+    """A number of bytes for a flow to move. `size` is in bytes, `startup` (the delay before the
+    first byte) in seconds. An `endless` work repeats until all other works have ended."""
 
     flow: Flow
     size: int
@@ -27,8 +28,9 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """How a work proceeds. Times are seconds from the common start. Each of the `steps` has a time
-    and the share of the bytes that are moved by then."""
+    """When a work moves its bytes, in seconds from the start of all works. `turn` is the time at
+    which the work's startup begins; the startup takes `startup` seconds. `steps` are pairs of a
+    time and the share of the bytes moved by then."""
 
     turn: float
     startup: float
@@ -50,7 +52,7 @@ def steady(seconds: float, startup: float = 0.0) -> Movement:
 
 
 def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
-    """Returns the movement of each work in one loop. An endless work moves at its mean rate."""
+    """Returns how each work proceeds, in order. Endless works move at their mean rate."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)

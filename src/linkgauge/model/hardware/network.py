@@ -1,4 +1,4 @@
-"""How network interfaces are set up, and what they count while a cell is measured."""
+"""How network interfaces are set up, and how much their counters rise while a cell is measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ netstat. `connection`: the TCP connections of the cell, by TCP_INFO."""
 
 
 class InterfaceSetup(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a network interface of a device is set up. Null and empty values are unknown.
+    """The setup of a network interface. Null and empty values are unknown.
 
     able: The highest rate that both ends of its link support, in bytes/s.
     fec: Its active mode of forward error correction: `rs`, `baser`, `off` and so on.
@@ -53,7 +53,7 @@ class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
     source: What counts, such as the driver (`ethtool`).
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
-    rose: How much each counter rose. Of connections, times are in µs, RTTs and windows are sums."""
+    rose: How much each counter rose. A connection's times are in µs; RTTs and windows are sums."""
 
     rank: int
     source: CounterSource
@@ -68,7 +68,7 @@ def rises(
     seconds: float,
     rank: int = 0,
 ) -> tuple[CounterRise, ...]:
-    """Returns the counters that rose between two readings, of sources that both readings have."""
+    """Returns the counters that rose between two readings, of sources in both readings."""
     was = {(one.source, one.of): one.values for one in before}
     found = (
         CounterRise(rank, one.source, one.of, seconds, risen(was[one.source, one.of], one.values))

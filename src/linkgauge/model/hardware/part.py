@@ -1,4 +1,4 @@
-"""The parts of a machine that transfers use and findings name."""
+"""The parts of a machine, such as devices and links, that transfers use and findings name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Kind = Literal[
 """The kinds of parts. A `function` is a PCI function, and a `node` is the memory of a NUMA node. A
 `group` has the devices of one node or one rail of a cluster. A `link` belongs to a fabric, or joins
 two nodes or two network interfaces. A `PCIe link` is a device's own link; a `PCIe link above` is
-that of a bridge."""
+the link above a bridge."""
 
 
 class Part:
-    """A part, such as a link, and the places that it joins. A link used in both directions at once
-    (`both_ways`) is a part of its own, as it may carry less. Equal parts are one object."""
+    """A part of a machine, such as a link. `ends` is the names of the places that a link joins.
+    `both_ways` is true for a link in use in both directions at once, a separate part because it may
+    carry less than twice one direction. Equal parts are the same object."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -58,7 +59,7 @@ class Part:
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """Returns a device by its memory, or a PCI function if `name` is its address."""
+        """Returns the device `name`, or the PCI function if `name` equals `address`."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -81,7 +82,7 @@ class Part:
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """Returns the PCIe link of a device, or of a bridge if `lower` is its address."""
+        """Returns the PCIe link above a device or, if `lower` equals `address`, above a bridge."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 

@@ -1,5 +1,5 @@
-"""PCI Express rates, and the tree of PCI functions (PCI Express Base Specification 6.0: 4.2.1 to
-4.2.3 encodings, 2.2 headers, 3.6 sequence number and CRC)."""
+"""How PCI Express rates are computed, and the tree of PCI functions (PCI Express Base Specification
+6.0: 4.2.1 to 4.2.3 encodings, 2.2 headers, 3.6 sequence number and CRC)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def encoding(speed: float) -> Encoding:
 
 
 def link_rate(speed: float, width: int) -> float:
-    """Returns bytes/s of one direction: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
+    """Returns the bytes/s of one direction. For 32 GT/s × 16 lanes: × 128/130 ÷ 8 = 63.0 GB/s."""
     return speed * 1e9 * width * encoding(speed).share / 8
 
 
@@ -55,7 +55,7 @@ performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Returns the bytes of a packet besides its payload. `packet` is a key of HEADER."""
+    """Returns how many bytes a packet adds to its payload. `packet` is a key of HEADER."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
@@ -96,7 +96,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the card's uppermost function, such as its own switch (amdgpu)."""
+        """Returns the address of the topmost switch on a card; `address` without such a switch."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -106,13 +106,13 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the hops as Linux counts them (`calc_map_type_and_dist` in drivers/pci/p2pdma.c):
-        4 for devices below one switch, 8 below two."""
+        """Returns the number of hops between two functions as Linux counts them, or None if the
+        path is unknown (`calc_map_type_and_dist` in drivers/pci/p2pdma.c)."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns what lies between two functions; None if equal, or if a place is unknown."""
+        """Returns the class of the path between two functions; None if unknown or the same one."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

@@ -1,4 +1,4 @@
-"""The wiring of a machine as people draw it: the ports of a switch or bridge are one place."""
+"""Prepares a machine's wiring for a diagram. A switch and its ports become one place."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether `other` is surely at least as fast, by known rates or as an equal link."""
+        """Whether this joint is surely at most as fast as `other`."""
         if self.rate and other.rate:
             return self.rate <= other.rate
+        # Without both rates, only the same fabric links are sure to be equally fast.
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
         return self is other or own == others != []
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """`joined` maps wires to joints, `inside` maps ports and merged switches to places."""
+    """A diagram of a machine: places, and joints of parallel wires. `joined` maps a wire's name to
+    its joint. `inside` maps the name of a port or merged switch to the name of its place."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -53,7 +55,7 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """Returns the fabrics' switches in levels. The level next to the devices is the first."""
+        """Returns the switches of fabrics by level, from the level next to the devices."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -65,7 +67,8 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Returns the topology. Similar switches are merged; switches and links in `single` are not."""
+    """Returns a diagram of the machine's wiring. Switches with equal neighbours are merged, unless
+    `single` names them or one of their links."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     separate = {device.memory for device in machine.all_devices if device.node or device.is_cpu}

@@ -1,4 +1,4 @@
-"""What a hypervisor provides to a guest, and where on a host a guest may be placed."""
+"""What a hypervisor provides to its guests, and where on a host a guest may be placed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """`windows` are BARs of variable size: each has its number, size and largest size in bytes."""
+    """A PCI function. `windows` are resizable BARs: number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
@@ -22,7 +22,8 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """`node_pages` has total and free huge pages by node and size; `crash_kernel` is in bytes."""
+    """Facts about virtualization. `node_pages` has each node's total and free huge pages, by page
+    size in bytes. `crash_kernel` is the memory in bytes kept free for a crash kernel."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}

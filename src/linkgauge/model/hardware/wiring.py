@@ -1,4 +1,4 @@
-"""The wiring of a machine, made from its inventory, and the parts that each transfer uses."""
+"""How the wiring of a machine is made from its inventory, and which parts each transfer uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """Wires of the same `grade` should be equally fast. `nominal` is in bytes/s."""
+    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
@@ -51,7 +51,8 @@ def _rate(link: PciLink) -> float | None:
 
 
 class Touched(msgspec.Struct, frozen=True, eq=False):
-    """The parts that a transfer uses. Transfers of the same `kinds` should be equally fast."""
+    """The parts that a transfer uses. Transfers of equal `kinds` should be equally fast. `directed`
+    has pairs of a link and whether bytes move from the link's end `a` to its end `b`."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -66,9 +67,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wired(NamedTuple):
-    """What a machine is wired of, by name. `nodes` has the number of CPUs of each node and the
-    bytes of its memory, `devices` the model of each device and its nearest node. `line` returns a
-    function and the bridges above it."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
+    CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
+    PCI function and all bridges above it for an address."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -81,15 +82,14 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The map of a machine's memories, switches and bridges. `switches` has the switches of
-    fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
-    device's number of links that are down and do not report where they lead."""
+    """The graph of a machine's memories, switches and bridges. `switches` names the fabrics'
+    switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
         self.switches: set[str] = set()
-        self._unsure: set[str] = set()
-        self._idle: dict[str, int] = {}
+        self._unsure: set[str] = set()  # places that were taken for switches without proof
+        self._idle: dict[str, int] = {}  # by device: links that are down and have no known end
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
         self._shared = shared = Shared()  # the links of thousands of devices are equivalent
@@ -278,7 +278,7 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the transfers. The source's node does those that are staged in host memory."""
+        """Returns the cell's transfers. If staged in host memory, the source's node makes them."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

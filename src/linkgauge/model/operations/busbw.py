@@ -12,14 +12,15 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """In bytes/s: `algorithm` (algbw) is size ÷ time, `bus` (busbw) is the rate of each link."""
+    """The rates of a collective in bytes/s: `algorithm` (algbw) is size ÷ time, and `bus` (busbw)
+    is the rate of each link."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Returns a collective's bandwidths for `seconds` (or the headline time); None for others."""
+    """Returns a collective's bandwidths, by default for its headline time; None for other cells."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
@@ -29,6 +30,5 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
-    """Returns the mean bus bandwidth of the collectives, as nccl-tests does; None without any."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

@@ -44,8 +44,8 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """Whole numbers up to `whole` and powers of two up to 2^`exponent` are exact in this type.
-    `code` is the type's number in NCCL; `rounding` is the relative error of one rounding."""
+    """A type of numbers, which represents exactly whole numbers up to `whole` and powers of two up
+    to 2^`exponent`. `code` is its number in NCCL. `rounding` is a rounding's relative error."""
 
     name: NumberName
     code: int
@@ -100,8 +100,9 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements. In place, rank r sends from element `send_step` × r of the receive
-    buffer and receives at its element `receive_step` × r."""
+    """Numbers of elements: `count` in NCCL's call, `send` and `receive` for one rank. In place,
+    rank r sends from element `send_step` × r of the receive buffer, and receives into it from
+    element `receive_step` × r on."""
 
     count: int
     send: int
@@ -119,7 +120,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     root: The rank that sends to all or receives from all; null without such a rank.
     in_place: Whether each rank sends from its receive buffer.
     split: The rule that divides ranks into concurrent groups, such as `MOD 2`; null for one group.
-    aggregated: The number of calls that form one iteration, in one group of calls.
+    aggregated: The number of calls in one iteration, which the library gets as a group.
     blocking: Whether the host waits for each iteration.
     graphed: Whether the iterations are launched as a graph.
     registered: How buffers are registered with the library; null if not registered."""
@@ -152,7 +153,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """Returns numbers of elements. A rank's share is a multiple of 16 bytes (nccl-tests)."""
+        """Returns the counts for `size` bytes. A rank's share is a multiple of 16 bytes."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -229,7 +230,8 @@ def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
 
 
 class Content(msgspec.Struct, frozen=True):
-    """`share` ranks send numbers up to `largest`, so that all results except averages are exact."""
+    """The data that ranks send: `share` ranks send numbers up to `largest`, others 0 (in products
+    1). All results except averages are then exact."""
 
     share: int
     largest: int
@@ -260,8 +262,8 @@ def content_fields(
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """Element i of the receive buffer is element `base + i % chunk` of rank `first + i // chunk`,
-    or the reduction of that element over all ranks."""
+    """The origin of received elements: element i comes from element `base + i % chunk` of rank
+    `first + i // chunk` or, in a reduction, from element `base + i % chunk` of all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62
@@ -294,7 +296,7 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """Returns each rank's group for a split such as `MOD 2` (nccl-tests). Raises ValueError."""
+    """Returns the number of each rank's group for a split such as `MOD 2`. Raises ValueError."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())

@@ -1,6 +1,6 @@
-"""Ways to carry out a collective, and the data that ranks exchange in each phase of a way: rings
-(P. Patarasu, X. Yuan, J. Parallel and Distributed Computing 69, 2009), two trees (P. Sanders et
-al., Parallel Computing 35, 2009), and reductions in the switch (B. Klenk et al., ISCA 2020)."""
+"""How a collective can be carried out, and the data that ranks exchange in each phase: by rings (P.
+Patarasu, X. Yuan, J. Parallel and Distributed Computing 69, 2009), by two trees (P. Sanders et al.,
+Parallel Computing 35, 2009), or by the switch (B. Klenk et al., ISCA 2020)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time, in `steps` steps that each wait for the previous one."""
+    """Exchanges that run at the same time, divided into `steps` steps that follow one another."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
@@ -56,7 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields ways to do `work`: libraries choose the fastest. `links` counts links of two ranks."""
+    """Yields the ways to do `work`. `links` returns the number of links between two ranks."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
@@ -70,7 +70,7 @@ def ways(
 
 
 def phases(work: Collective, size: int, ranks: int, way: Way = Way()) -> tuple[Phase, ...]:  # noqa: B008
-    """Returns the phases of a call. Raises ValueError for a hypercube unless `ranks` is 2^n."""
+    """Returns a call's phases. Raises ValueError for a hypercube unless `ranks` is 2^n."""
     if ranks < 2:
         return ()
     orders = way.orders or ring_orders(ranks, 1)
@@ -114,7 +114,7 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
-    """Returns orders of the ranks in which no rank has the same successor twice."""
+    """Returns up to `rings` orders of the ranks, in which no rank has the same successor twice."""
     first = tuple(range(ranks))
     if rings == 1:
         return (first,)
@@ -134,7 +134,8 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
-    """Returns a ring for each rail, if several hosts have the same number of ranks, two or more."""
+    """Returns a ring for each rail (a rank's position on its host). Returns () if there are fewer
+    than two hosts, or if not all hosts have the same number of ranks, at least two."""
     by_host = grouped(zip(hosts, range(len(hosts)), strict=True))
     own = [*by_host.values()]
     if None in by_host or len(own) < 2 or len({*map(len, own)}) > 1 or len(own[0]) < 2:
@@ -151,9 +152,9 @@ def rings_by_rail(hosts: Sequence[Hashable]) -> tuple[Order, ...]:
 
 
 def _separate(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns `rings` rings that use separate links, or none. If each rank has a link to each other
-    rank, there are up to ranks - 1 such rings, except for 4 and 6 ranks (T. Tillson, J.
-    Combinatorial Theory B 29, 1980)."""
+    """Returns `rings` rings that use separate links, or [] if it finds fewer."""
+    # If every two ranks have a link, there are up to ranks - 1 rings, except for 4 and 6 ranks
+    # (T. Tillson, J. Combinatorial Theory B 29, 1980).
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

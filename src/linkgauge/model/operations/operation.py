@@ -1,5 +1,5 @@
-"""What cells do with memory. Array operations count the bytes of each array read or written, as
-STREAM does (McCalpin, *Memory Bandwidth and Machine Balance …*, 1995)."""
+"""The operations that cells carry out. Operations on arrays count the bytes of each array read or
+written, as STREAM does (McCalpin, *Memory Bandwidth and Machine Balance …*, 1995)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """`error` is the relative error of an element from rounding the inputs and the result."""
+    """A number type. `error` is an element's relative error from rounding inputs and the result."""
 
     name: str
     bytes: int
@@ -64,9 +64,9 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of the signed sum of `BLOCK` neighbours in a correct product. Each
-    of n additions rounds a partial sum of at most √n, so the deviation is below n · 2⁻²⁴ (Higham,
-    *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8)."""
+    """Returns the largest error of a correct product, in a sum of `BLOCK` adjacent elements."""
+    # Each of n = `order` additions rounds a sum of at most √n: the deviation is below n · 2⁻²⁴
+    # (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8).
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
@@ -78,7 +78,7 @@ def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -
 
 
 def wrong_of(library: Any, found: Any, expected: Any, allowed: float) -> str | None:
-    """Returns the message about the first wrong sum of arrays of numpy or torch, or None."""
+    """Returns a message about the first sum that is wrong, or None. `library` is numpy or torch."""
     # A difference that is no number compares as false.
     wrong = library.argwhere(~(abs(found - expected) <= allowed))
     if not len(wrong):
@@ -164,9 +164,10 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """The properties of an operation. `is_compared`: buffers show if it was right. `is_single`: a
-    sample is one iteration. `in_memory`: it uses memories. `concurrent_loads`: transfers after the
-    first are copies that run meanwhile. `of_sizes`: its cells are points of a curve over sizes."""
+    """An operation and its properties. `is_compared` is true if buffers show whether it was right,
+    `is_single` if a sample is one iteration, `in_memory` if it uses memories, `concurrent_loads` if
+    transfers after the first are copies that run meanwhile, and `of_sizes` if the operation's cells
+    form a curve over sizes."""
 
     name: OperationName
     lacking: str
@@ -193,7 +194,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all transfers after the first run as load during the whole measurement."""
+        """Whether transfers after the first are load during the whole measurement."""
         return self.follows_pointers or self.is_single
 
     @property
@@ -214,7 +215,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def counted_arrays(self) -> int:
-        """How often figures count the cell's size: once, or once per array as in STREAM."""
+        """How often a bandwidth counts the cell's size: once, or for each array as in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 

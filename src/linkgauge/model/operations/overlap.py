@@ -1,4 +1,4 @@
-"""Computes how much of the shorter of two times, of copies and of a kernel, their overlap hides."""
+"""Computes which share of the shorter of two times is hidden if a copy and a kernel overlap."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ ALL = 1.0
 
 
 def hidden(computing: float, copying: float, together: float) -> float:
-    """Returns the share of the shorter time that is hidden: 0 if one work follows the other, below
-    0 if they slow each other down, and above 1 only by noise."""
+    """Returns the share of the shorter time (of copy or kernel) that is hidden. It is 0 if copy and
+    kernel run one after the other, and below 0 if they slow each other down."""
     return (computing + copying - together) / min(computing, copying)
 
 

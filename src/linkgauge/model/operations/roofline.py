@@ -17,7 +17,9 @@ _HELD_UP = 0.8
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """`kind` is the part that limits the workload; None if no part is busy half of the time."""
+    """What limits a workload. `shares` is, for each part of the machine, the share of the time that
+    the part is busy. `kind` is the limiting part, `share` its share. `kind` is None if no part is
+    busy half of the time."""
 
     kind: BoundKind | None
     share: float

@@ -20,7 +20,7 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """The rank that was last in `last` of `iterations`. The others' median wait was `wait` s."""
+    """A rank that came last `last` times in `iterations`. The others waited `wait` s (median)."""
 
     rank: int
     last: int
@@ -29,7 +29,8 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """Returns the rank that clearly comes last, if any; of several, the one waited for longest."""
+    """Returns a collective's straggler (the rank that clearly comes last) or None. If several
+    groups of ranks have a straggler, returns the one that makes its group wait longest."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.samples for own in cell.iterations}
@@ -44,13 +45,14 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Returns the rank that comes last more often than by chance (at most 1 %: binomial, times the
-    number of ranks) and makes the others wait for at least 1 % of the time; else None."""
+    """Returns the rank that comes last more often than by chance (p at most 1 %) and makes the
+    others wait for at least 1 % of an iteration. Returns None if there is no such rank."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None
     waits: defaultdict[int, list[float]] = defaultdict(list)
     for own in iterations:
+        # The rank that comes last waits for no other rank: its time is the shortest.
         shortest, second = sorted(own)[:2]
         if shortest < second:
             others = [one for one in own if one != shortest]

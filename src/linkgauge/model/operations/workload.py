@@ -34,7 +34,7 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """`hidden` is the width of a token's vector, `intermediate` the inner width of SwiGLU."""
+    """A model's sizes. `hidden` is the width of a token's vector, `intermediate` SwiGLU's width."""
 
     name: ModelName
     hidden: int
@@ -244,13 +244,13 @@ class WorkDone(msgspec.Struct, frozen=True):
     parameters: Parameters of the model; 0 for a server's model.
     demands: The work that one loop must do.
     rates: The rates that the device reaches for each kind of work.
-    how: The software that carried it out.
+    how: The software that carried out the workload.
     stages: The parts that are timed separately.
-    split_error: Relative difference of a training step from the sum of its stages; null for others.
+    split_error: Relative difference of a training step from the sum of its stages; else null.
     communication: Seconds that a loop's collectives take alone; null without collectives.
-    exposed: Seconds of a loop's collectives that overlap with no computing; null without these.
-    link_use: The share of a loop that its bytes need on the host link at full rate, if known.
-    device_use: The share of a loop that its work needs on the device at full rate, if known.
+    exposed: Seconds of a loop in which only collectives run; null without collectives.
+    link_use: Share of a loop that its bytes take on the host link at full rate; null if unknown.
+    device_use: Share of a loop that its work takes on the device at full rate; null if unknown.
     shares: The shares of a traced loop's device time, by kind of operation; empty without a trace.
     trace: The file of the trace; null without a trace.
     tokens_rate: A server's tokens per second; null for other work."""

@@ -1,6 +1,6 @@
-"""Finds the runs at which the level of a series changes: assumed changes are moved and removed
-until Student's t finds all significant (bottom-up segmentation: E. Keogh et al., ICDM 2001). p is
-multiplied by the number of possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
+"""Finds the runs at which the level of a series changes. It assumes many changes, then moves or
+removes them until all are significant by Student's t (bottom-up segmentation: E. Keogh et al., ICDM
+2001). p is multiplied by the number of possible places (Bonferroni; K. Worsley, JASA 74, 1979)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """A change of level at run `at`. With 95 % confidence, it lies between the runs `first` and
-    `last`. `p` is adjusted for all places at which it could be."""
+    """A change of level. `at` is the first run after the change; with 95 % confidence, it is one of
+    `first` to `last`. `before` and `after` are medians. `p` is adjusted for all possible places."""
 
     at: int
     first: int
@@ -71,7 +71,7 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest significant p of `of` series, or 0 (Y. Benjamini, Y. Hochberg, 1995)."""
+    """Returns the largest significant p, or 0, of `of` tests (Benjamini and Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )

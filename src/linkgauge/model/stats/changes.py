@@ -58,8 +58,9 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """`doubt` is for cells that vary more than it seems: their error, their degrees of freedom, and
-    their share of all cells."""
+    """A test of one cell. `log` is the logarithm of the second figure ÷ the first. `error` is its
+    standard error. `doubt` is for cells that vary more than their runs show: their standard error,
+    degrees of freedom and share of all cells; None without such cells."""
 
     log: float
     error: float
@@ -71,7 +72,8 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs. `within` is the variance that their ranges imply; None if one is missing."""
+    """One cell's runs on one side of a comparison. `logs` are the logarithms of the runs' figures.
+    `within` is the variance that the runs' ranges imply; None if a run has no range."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -82,14 +84,14 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns a figure's variance, from a range that holds `coverage` of other runs' figures."""
+    """Returns a figure's variance, from the range that holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees) / math.sqrt(2), LEAST)
     return Spread(deviation * deviation, degrees)
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests if two sides differ. Returns None if the variation between runs is unknown."""
+    """Tests whether a figure differs between two sides; None if its variation is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -208,7 +210,7 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the smallest loss that `runs` find, and how many more runs `aim.detect` needs."""
+    """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
 
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
@@ -224,7 +226,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
-    """Returns the smallest true loss found with the probability `POWER` in one of `cells` cells."""
+    """Returns the smallest loss that a test of `cells` cells finds with probability `POWER`."""
     found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error

@@ -1,5 +1,5 @@
-"""Hockney's line: t = t0 + bytes ÷ r∞, by least squares of relative deviations (R. W. Hockney,
-Parallel Computing 20, 1994, 389-398). Half of r∞ is reached at n½ = t0 × r∞."""
+"""Fits Hockney's line t = t0 + bytes ÷ r∞, by least squares of relative deviations (R. W. Hockney,
+Parallel Computing 20, 1994, 389-398). At size n½ = t0 × r∞, the rate is half of r∞."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """Returns a line, without figures if it misses a time by over `OFF`; None for too few sizes."""
+    """Returns a line; None for too few sizes. If it is off by over `OFF`, it lacks t0 and r∞."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None

@@ -1,5 +1,5 @@
-"""Computes the range in which another run's figure should lie, from mean absolute deviations of
-repetitions (R. Geary, Biometrika 27, 1935) and the effect of a process (docs/intervals.md)."""
+"""Computes the range in which another run's figure should lie (docs/intervals.md). It uses mean
+absolute deviations of repetitions (R. Geary, Biometrika 27, 1935)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ mean."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`reach` is a range's half-width in logarithms; `pooled` counts the cells it comes from."""
+    """A figure's range: `reach` is its half-width in logarithms, `pooled` counts the cells used."""
 
     reach: float
     degrees: int
     pooled: int
 
     def interval(self, *figures: float) -> tuple[float, float] | None:
-        """Returns the range, or None if its ends would be tenfold apart, which says nothing."""
+        """Returns the range around the figures; None if its ends are tenfold apart or more."""
         if self.reach >= _MOST:
             return None
         return min(figures) * math.exp(-self.reach), max(figures) * math.exp(self.reach)
@@ -52,7 +52,8 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimates(
     cells: Sequence[Repetitions], recorded: RecordedKind | None = None, runs: float | None = None
 ) -> list[Estimate | None]:
-    """Returns similar cells' estimates; None without repetitions or for figures not positive."""
+    """Returns an estimate for each of several similar cells: None for a cell without samples or
+    with a figure that is not positive; None for all cells if no cell has several repetitions."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
     repeated = {own: _spread([own]) for own in known if len(own) > 1}
@@ -112,14 +113,14 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether a group of this share may hold most of the repetitions in another run."""
+    """Whether another run may have most repetitions in a group with this share of the samples."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2
 
 
 def deviation_of(values: Sequence[float]) -> float:
-    """Returns the standard deviation of two or more values, by their mean absolute deviation."""
+    """Estimates the standard deviation of two or more values from the mean absolute deviation."""
     mean, count = fmean(values), len(values)
     deviation = fmean(abs(one - mean) for one in values)
     return _MEAN_ABSOLUTE * deviation * math.sqrt(count / (count - 1))

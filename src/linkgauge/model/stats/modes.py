@@ -14,15 +14,14 @@ _T = TypeVar("_T")
 LEAST = 6
 """With fewer gates, two groups cannot be distinguished from chance."""
 _SHARE = 10
-"""The least share of the smaller group, which also has at least two members."""
+"""The smaller group has at least one in this many of all values, and at least two values."""
 _APART = 0.01
-"""The ratio below which two medians are the same for all practical purposes."""
+"""Medians that differ by less than this ratio count as the same."""
 _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
-"""The widths that gaps need, by the number of gaps. Each gap must exceed the greater of the first
-number and the second ÷ n, in standard deviations within the groups. Of normal, lognormal (σ to 1),
-drifting or autocorrelated (0.9) sets of 6 or more samples, fewer than one in 100 has such gaps. Two
-groups ten deviations apart, 30 : 70, are detected from 30 samples in 95 of 100 cases
-(docs/method-sampling.md)."""
+"""The widths that gaps need, by the number of gaps, in standard deviations within the groups: the
+greater of the first number and the second ÷ n. Fewer than 1 % of sets with one group have such gaps
+(6 or more samples: normal, lognormal with σ to 1, drifting, or autocorrelated by 0.9). Two groups
+ten deviations apart, 30 : 70, are found in 95 % of sets of 30 samples (docs/method-sampling.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -40,8 +39,9 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], repetitions: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value between two groups of samples, or None. Each gate (start signal) counts
-    once, as samples after it are alike; or each repetition, if no repetition is in both groups."""
+    """Returns the border between two groups of samples, or None if there is only one group. The
+    samples of one gate (start signal) are alike, so only their median counts. If no repetition has
+    samples in both groups, only the median of each repetition counts."""
     border = _border(samples, gates)
     if border is None or len(repetitions) < 2:
         return border
@@ -63,7 +63,7 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """Returns the groups below and above the border, the one with more gates first."""
+    """Returns the groups below and above the border, the group with more gates first."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 

@@ -1,4 +1,4 @@
-"""Statistics of values of which some are left out, without another pass over the values."""
+"""Sums of values, from which some values can be left out without adding the rest again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Moments(NamedTuple):
-    """Sums of values and squares. Far from 0, digits are lost: give logarithms or differences."""
+    """The count, sum and sum of squares of values. Large values lose digits: give differences."""
 
     n: int
     sum: float

@@ -45,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """Returns the change; None for 0 or over `MOST_ROUNDS` pairs, or a figure not positive."""
+    """Returns the change over pairs of figures; None for 0 or too many pairs, or a figure ≤ 0."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]

@@ -16,7 +16,7 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Quantiles have a relative error of at most `ERROR` (DDSketch, C. Masson et al., 2019)."""
+    """A summary of values that has quantiles within `ERROR` (DDSketch, C. Masson et al., 2019)."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,6 +1,6 @@
 """Estimates how much a cell's figure varies from run to run, by its own runs and by similar cells.
-Their variances are taken as draws from a scaled inverse χ² (G. Smyth, Statistical Applications in
-Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
+The variances of similar cells are assumed to follow a scaled inverse χ² (G. Smyth, Statistical
+Applications in Genetics and Molecular Biology 3, 2004). docs/intervals.md derives this."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ times as large, and this share of noisy cells looks quiet (2 of 14 on a simulate
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of figures between runs. `alone` (such as from the cell's own runs only) holds
-    instead for a share `doubted` of the cells."""
+    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is another
+    estimate, such as by the cell's runs alone. `alone` is right for a share `doubted` of cells."""
 
     variance: float
     degrees: float
@@ -49,8 +49,8 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class CellSpread(NamedTuple):
-    """`sets` holds sets of runs: for each run, its number and how far its figure is from the mean
-    of the set."""
+    """The runs of a cell, in sets. In a set, each run is a pair of the run's number and the
+    figure's distance from the set's mean. `kind` is a key that similar cells share."""
 
     kind: Hashable
     sets: tuple[tuple[tuple[int, float], ...], ...] = ()
@@ -72,7 +72,7 @@ def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns each cell's spread; None if nothing is known. `whole` has more runs of each cell."""
+    """Returns each cell's spread, None if unknown. `whole` has the same cells with more runs."""
     own_of = cache(_own)  # cells of a simulated machine may be equal
     known = [own_of(cell) for cell in cells]
     peers = _Peers([one for one in known if one is not None])
@@ -90,7 +90,7 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the spreads. In `alone`, they have the mean spread of much noisier similar cells."""
+    """Returns the spreads, with the mean spread of much noisier, similar cells as `alone`."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 

@@ -44,14 +44,14 @@ def critical(p: float, degrees: float) -> float:
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
-    """Returns the difference, in standard errors, found with `power` (Johnson and Welch, 1940)."""
+    """Returns the difference in standard errors that a test finds with the probability `power`."""
     bound = critical(p, degrees)
     wide = math.sqrt(1 + bound * bound / (2 * degrees))
     return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
 
 
 def beyond(ratio: float, degrees: float, of: float) -> float:
-    """Returns the probability that two estimates of a variance have a larger ratio (Fisher's F)."""
+    """Returns the probability of F > `ratio`, for F with `degrees` and `of` degrees of freedom."""
     return _beta(of / 2, degrees / 2, of / (of + degrees * ratio))
 
 

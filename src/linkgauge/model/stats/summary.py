@@ -21,12 +21,12 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
     n: The number of samples.
     min: The least sample.
-    median: The headline figure: the median or, of two groups of samples, that of the larger group.
+    median: The headline: the median of all samples or, if they form two groups, of the larger one.
     mean: The mean.
     max: The largest sample.
     p50: The median of all samples.
-    p95: The 95th percentile of the figures (for a bandwidth, the fast side).
-    p99: The 99th percentile of the figures.
+    p95: The 95th percentile of all samples (for a bandwidth, the fast side).
+    p99: The 99th percentile of all samples.
     stddev: The standard deviation (n - 1); null for a single sample.
     ci95: The 95 % interval of the median, from low to high; null if unknown. See `interval`.
     slow_p95: 95 % of the samples are at least as good as this; null in files of older versions.
@@ -49,8 +49,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 class Interval(msgspec.Struct, frozen=True, gc=False):
     """How `ci95` was computed from the variation between repetitions and between processes.
 
-    basis: `repetitions`; in older files also `samples`, whose range says nothing of other runs.
-    coverage: The share of other runs' figures that fall into the range.
+    basis: `repetitions`; in older files also `samples`, which says nothing about other runs.
+    coverage: The share of other runs whose median falls into the interval.
     degrees: The degrees of freedom of the variation between repetitions.
     pooled: The number of cells that were pooled."""
 
@@ -80,8 +80,8 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases, where
-    binomial(n, 1/2) samples are smaller (Conover, Practical Nonparametric Statistics, 3.2)."""
+    """Returns the largest k for which [x(k), x(n+1-k)] covers the median in 95 % of cases; None for
+    too few samples (Conover, Practical Nonparametric Statistics, 3.2)."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -101,7 +101,7 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 
 
 def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """Returns the value that `percent` % of the ascending samples reach or are better than."""
+    """Returns the worst value among the best `percent` % of the ascending samples."""
     return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
 
 
@@ -134,17 +134,17 @@ def deviation(samples: Sequence[float]) -> float:
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """Returns 1.4826 × the median of the distances to the middle (F. Hampel, JASA 69, 1974)."""
+    """Returns a standard deviation: 1.4826 × the median of distances (F. Hampel, JASA 69, 1974)."""
     return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """Returns the standard deviation of the median of n samples: √(π/2) × that of the mean."""
+    """Returns the standard deviation of the median of n samples: √(π/2) × the mean's deviation."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """Returns the distance from the median to the interval's farther end ÷ the median."""
+    """Returns the distance from the median to the farther end of its interval, as a ratio."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95

@@ -1,1 +1,1 @@
-"""Renders blocks as text for a terminal, HTML, PDF and Markdown. No renderer knows sections."""
+"""Renders blocks as text for a terminal, HTML, PDF and Markdown. Renderers do not know sections."""

@@ -1,4 +1,4 @@
-"""Draws charts as pictures, by vl-convert in a separate process."""
+"""Draws charts as SVG, by vl-convert in a separate process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """Draws charts. `draw` returns None for a chart that cannot be drawn; `missing` says why. If
-    `early`, the libraries begin to load at once, which takes half a second of a CPU."""
+    """Draws charts. `draw` returns None for a chart that it cannot draw; `missing` then says why.
+    If `early` is true, loads the libraries at once (half a second of a CPU), else when it draws."""
 
     def __init__(self, *, early: bool = True) -> None:
         self.missing: str | None = None

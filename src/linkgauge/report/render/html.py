@@ -1,4 +1,4 @@
-"""Writes a report as one HTML file, which loads nothing else and runs only its own script."""
+"""Writes a report as one HTML file, which loads no other file and runs only its own script."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .drawing import Drawer
 from .picture import style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
-"""A person can drag its height."""
+"""The CSS of a frame. A person can change the frame's height with the mouse."""
 
 
 def framed(page: Page) -> str:
-    """Returns a page for a frame within another page, neither of which can affect the other."""
+    """Returns a page in a frame, for use within another page. Neither can affect the other."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
-    """Returns the page. A table replaces each chart that `drawer` cannot draw."""
+    """Returns the page as HTML. Shows a table in place of each chart that cannot be drawn."""
     blocks = [one for part in page.parts for one in part.blocks]
     figures = [one for one in blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
@@ -88,7 +88,7 @@ def _shown(value: object) -> object:
 
 
 class _Places:
-    """Writes cells faster than a template. `said` numbers the texts that the mouse shows."""
+    """Writes cells as HTML. `said` numbers the texts that appear under the mouse pointer."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

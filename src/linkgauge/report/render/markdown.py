@@ -128,7 +128,7 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """Writes a text, bold for some tones. Blanks must stand outside of Markdown's asterisks."""
+    """Formats a text, bold for some tones. Moves blanks outside of Markdown's asterisks."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""

@@ -1,4 +1,4 @@
-"""Writes a run's page in a process of its own, while the run is shown."""
+"""Writes a run's page in a separate process, while this process shows the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STDERR = 2
 
 
 class PageProcess:
-    """Starts the process, which begins to load its libraries; those of charts only if `charts`."""
+    """A process that writes a page. Loads libraries at its start, with `charts` also for charts."""
 
     def __init__(self, *, charts: bool) -> None:
         self._process = Process(__name__, output=_STDERR, session=True)
@@ -32,7 +32,6 @@ class PageProcess:
         self._process.ask(pickle.dumps(one))
 
     def wait(self) -> None:
-        """Waits for the page. Raises LinkgaugeError if it cannot be written."""
         also_left_out(self._process.answer(dict[str, list[str]]))
 
 

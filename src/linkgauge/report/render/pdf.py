@@ -1,4 +1,4 @@
-"""Writes a report as PDF by typst: blocks become data for the layout in files/page.typ."""
+"""Writes a report as PDF by typst: files/page.typ lays out the blocks, which it gets as data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DATA = "data.json"
 
 
 def pdf_of(page: Page, drawer: Drawer) -> bytes:
-    """Raises MissingPackage without typst, ResultsError if typst fails."""
+    """Returns the PDF. Raises MissingPackage without typst, ResultsError if typst fails."""
     typst = needed("typst", EXTRA)
     blocks = [one for part in page.parts for one in part.blocks]
     charts = [one for one in blocks if isinstance(one, ChartFigure)]

@@ -1,6 +1,6 @@
-"""Draws a machine as SVG. A part of the tree is a bar, a fabric's switch a bar below the devices
-that it joins, a direct link a bracket. (graphviz would add 5 MB, has a wheel only for x86-64, and
-draws a switch as a dot, which is harder to read.)"""
+"""Draws a machine as SVG: parts of the PCI tree and a fabric's switches as bars, direct links as
+brackets. (graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a dot, which
+is harder to read.)"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
-"""Pixels: a part's height, the space for a link, a bracket, margins, and before the first link."""
+"""Pixels: heights of a part, a link and a bracket, a margin, and the indent of the first link."""
 LETTER = 6.7
 
 
@@ -45,7 +45,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """Returns a picture with a style of its own, in light colours, for use outside of a page."""
+    """Returns a picture for use outside of a page: with its own style, in light colours."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -58,7 +58,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """`several` are switches with bars in more than one row, which a line on the left joins."""
+    """Draws a machine. A switch in `several` has several bars, joined by a line on the left."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

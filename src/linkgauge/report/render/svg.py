@@ -1,4 +1,4 @@
-"""Prepares vl-convert's charts for a page: adds names for screen readers, removes active parts."""
+"""Prepares vl-convert's charts for a page: adds texts for screen readers, removes scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Cuts invisible frames, roles and decimals from a chart, and labels the chart with `says`."""
+    """Removes invisible frames, roles and decimals from a chart. Labels the chart with `says`."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)

@@ -1,4 +1,4 @@
-"""A process that draws charts, Vega-Lite in, SVG out. Its start takes most of a second."""
+"""Draws charts as SVG in a separate process, which takes most of a second to start."""
 
 from __future__ import annotations
 

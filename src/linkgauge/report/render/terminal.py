@@ -1,4 +1,4 @@
-"""Shows blocks on a terminal, with columns as wide as they need and the terminal allows."""
+"""Shows blocks on a terminal. Columns are as wide as they need and the terminal allows."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class _Set(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """A short caption is the first column's head. If a table is too wide, heads become short,
-    then columns are left out, then long names get lines of their own, and last it is split into
-    blocks."""
+    """A table. A short `caption` becomes the head of the first column. If the table is too wide,
+    heads become short; then columns are left out; then long names get separate lines; and at last
+    the table is split into blocks."""
 
     caption: Text
     columns: Sequence[Column]
@@ -329,7 +329,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """Shows steps that can be pasted as a whole, because prose and files become comments."""
+    """A remedy's steps. They can be pasted as a whole: prose and files become comments."""
 
     steps: Sequence[Step]
     indent: int

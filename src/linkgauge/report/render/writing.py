@@ -21,7 +21,8 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes PDF if the path ends in .pdf, else HTML. Raises as `write_asked`, MissingPackage."""
+    """Writes PDF if the path ends in .pdf, else HTML. Raises MissingPackage and the errors of
+    write_asked."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

@@ -1,4 +1,4 @@
-"""The registry of a report's sections: a `Section` of each module here, and those of rooms."""
+"""Registers a report's sections: each `Section` in modules of this folder, and of rooms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """`last` has the last runs by accelerator and label, `left_out` what could not be read."""
+    """Runs of a report. `last` has the last run of each accelerator and label."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -31,8 +31,8 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """A part of a report. `of_run` shows one run, `of_runs` several. If `on_screen`, a terminal
-    shows it below the figures. `below` makes lines below each result."""
+    """A section of a report. `of_run` shows one run, `of_runs` several. `on_screen` is true if a
+    terminal also shows the section, below the figures. `below` makes the lines below a result."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """Tries to show all that a plug-in makes, since a failure later would break the whole page."""
+    """Wraps a plug-in's function, so that blocks that cannot be shown do not break a page."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

@@ -1,4 +1,4 @@
-"""Shows cells, a copy's transfers, and calls of a collective as tables with a line for each."""
+"""Shows cells, a copy's transfers, and calls of a collective, in tables with a line for each."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _TRANSFERS = (
 
 
 def transfers(view: ResultView) -> Iterator[Block]:
-    """Shows each transfer of `linkgauge copy`, and then their total."""
+    """Shows each transfer of `linkgauge copy`, then their total."""
     result = view.first
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
@@ -136,7 +136,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
 
 
 def _kept(cell: CellResult) -> str:
-    """Returns the interval's coverage, or `samples ` if only the cell's samples determine it."""
+    """Formats an interval's coverage, or `samples ` for an interval of one run's samples."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
@@ -167,7 +167,7 @@ def tables_of(result: Result) -> Iterator[Table]:
 
 
 def collectives(view: ResultView) -> Iterator[Block]:
-    """Shows a collective's calls, and below the last table the average bus bandwidth."""
+    """Shows the calls of a collective and, below the last table, the average bus bandwidth."""
     result = view.first
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"

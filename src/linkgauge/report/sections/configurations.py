@@ -103,7 +103,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` for the first side, else `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` (first side), `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]
@@ -194,7 +194,7 @@ def _json_figure(cell: RunCell, at: int) -> dict[str, object] | None:
 
 
 def configurations_csv(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """Returns a line for each label and figure, in base units."""
+    """Returns CSV with a line for each label and figure, in base units."""
     return csv_text((COLUMNS, *(row for one in comparisons for row in _csv_rows(one))))
 
 

@@ -1,4 +1,4 @@
-"""Shows what a run was measured with, and attaches its raw data, up to a limit, to a page."""
+"""Shows the machine and settings of a run, and attaches the run's raw data to a page."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from . import OneRun, Section
 from .machine import detailed_machine_blocks
 
 MOST_BYTES = 900_000
-"""Compressed: as text they take a third more."""
+"""The most bytes of attached data, compressed. As text, they take a third more."""
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""Of cells and devices; the data of more are never tried."""
+"""With more cells and devices than this, a page has neither run.json nor samples."""
 _FEWER = (256, 32, 0)
-"""Tried in turn until all data fit. Cells with more samples come without any."""
+"""Limits of samples of a cell, tried in turn until all data fit. A cell with more gets none."""
 _DIGITS = 7
 _FEW_DIGITS = 5
 _NAMES = ("benchmark", "backend", "size", "row", "column", "status", "verdict", "unit")

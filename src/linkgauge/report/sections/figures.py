@@ -1,4 +1,4 @@
-"""Shows all figures with remarks. Each result has its form, such as a table or a matrix."""
+"""Shows all figures, with remarks. The form of a result is a table or a matrix, for example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the doctor's findings with reason and remedy, each above the findings that it explains."""
+"""Shows the doctor's findings with reasons and remedies. A cause stands above its symptoms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Findings. `conclusion` is their verdict for people, `outcome` the verdict for programs."""
+    """Findings, with their verdict for people (`conclusion`) and for programs (`outcome`)."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -46,7 +46,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Shows findings that differ only in their subject as one, and each remedy only once."""
+    """Shows findings. Joins findings that differ only in their subject. Shows each remedy once."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for equivalent in (group.equivalent, *group.explained):
@@ -55,7 +55,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Replaces steps that an earlier problem has (in `given`) by a reference to that problem."""
+    """Replaces steps that an earlier problem has (`given`) by a reference to that problem."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -93,7 +93,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns whether a remedy inspects or fixes. Lines that end in a colon caption commands."""
+    """Returns whether a remedy inspects or fixes. A text that ends in a colon is a caption."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -103,8 +103,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Shows each check's first finding, with its reason, what it explains, and its remedy if that
-    is one command. Of warnings by the same check as `below`, it shows only the subjects."""
+    """Shows the first finding of each check with its reason, its symptoms, and a remedy if it is
+    one command. If `below` shows a check in full, shows only the subjects of its warnings."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

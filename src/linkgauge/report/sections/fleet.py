@@ -1,4 +1,4 @@
-"""Shows nodes that should be equal, in a row each, the odd ones first."""
+"""Shows nodes that should be equivalent, one in each row, with the odd ones first."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _shown(figure: float, column: FleetColumn) -> str:
 
 
 def unlike(node: Node) -> str:
-    """Returns how a node is odd, `sim:5, between devices: -10.0%`, or an empty text."""
+    """Formats how a node differs: `sim:5, between devices: -10.0%`, or returns an empty text."""
     lacks = f"{count_of(node.missing, 'figure')} missing" if node.missing else ""
     of = node.farthest
     return "; ".join(filter(None, (_distance(of) if of is not None and of.is_odd else "", lacks)))
@@ -133,7 +133,7 @@ _OF_NODE = ("name", "host", "label", "started", "verdict", "exit_code", "missing
 
 
 def fleet_csv(fleets: Sequence[Fleet]) -> str:
-    """Returns a line for each node and column, in base units."""
+    """Returns CSV with a line for each node and column, in base units."""
     of_column = ("kind", "benchmark", "size", "unit", "better", "usual")
     farthest = (f"farthest_{name}" for name in _DISTANCE)
     heads = ("fleet", *_OF_NODE, "odd", *farthest, "cause", *of_column)

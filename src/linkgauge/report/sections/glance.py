@@ -1,4 +1,4 @@
-"""Shows what `linkgauge` alone prints: this machine, what can be measured, and commands."""
+"""Shows what `linkgauge` without a command prints: this machine, what to measure, and commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .machine import machine_heading, unavailable_lines
 
 
 class Glance(NamedTuple):
-    """`figures` counts the quick profile's cells by kind. They take at most `seconds`."""
+    """A machine, the quick profile's cells counted by kind, their time, and commands to try."""
 
     machine: Machine
     figures: Mapping[str, int]
@@ -28,7 +28,8 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns accelerators. One without a PCI address is omitted if another has its model."""
+    """Returns the accelerators. An accelerator without a PCI address is left out if another
+    accelerator has the same model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -1,4 +1,4 @@
-"""Shows figures as matrices, by places, shared columns or sizes, or with every detail."""
+"""Shows figures as heat maps: of one result, of results with the same columns, or by size."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def columns(view: ResultView) -> Iterator[Block]:
 
 
 def matrix(view: ResultView) -> Iterator[Block]:
-    """Shows a result as a matrix: a single column as a row, a very long sweep by its extremes."""
+    """Shows a result as a matrix. Turns a single column into a row. Summarizes a long sweep."""
     result = view.first
     if view.large == "uniform" and is_many(result):
         yield from blocks_of_many(view)
@@ -120,7 +120,7 @@ def _some(result: Result, large: Large) -> tuple[tuple[str, ...], Line | None]:
 
 
 def sizes(view: ResultView) -> Iterator[Block]:
-    """Shows figures by size, in rows if there are very many sizes. A size's last figure counts."""
+    """Shows figures by size, with very many sizes as rows. Uses the last figure of each size."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]

@@ -1,4 +1,4 @@
-"""Shows how much single iterations vary, and rows whose latency falls while the load grows."""
+"""Shows how latencies of single iterations vary, and rows whose latency falls as the load grows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from . import OneRun, Section
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
-"""With more, only those of the first column have percentiles."""
+"""If a result has more cells, the table of percentiles shows only the first column's cells."""
 POINTS = 120
-"""More of them lie close to the end, where it matters."""
+"""The evenly spaced points of a curve. Further points lie at the highest percentiles."""
 _TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
 FEWEST = 64
 
@@ -40,7 +40,7 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """Shows percentiles. A percentile is unknown if less than one sample lies beyond it."""
+    """Shows percentiles of a result. A percentile needs at least one sample beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -122,7 +122,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields rows whose latency falls by more than its intervals, or a line if no latency does."""
+    """Yields a line wherever a latency falls from one load to the next, and the two 95% intervals
+    do not overlap. If no latency falls, yields a line that says so."""
     rows = grouped((cell.row, cell) for cell in result.cells)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]

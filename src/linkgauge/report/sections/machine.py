@@ -1,4 +1,4 @@
-"""Shows a machine: its host, its memories, their links, and what could not be read."""
+"""Shows a machine: its host, memories and links, and what could not be read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """Returns ends of links, `sim:1-3, nvswitch (18)`, with the number of links if above 1."""
+    """Formats the ends of links. Shows numbers of links above 1: `sim:1-3, nvswitch (18)`."""
     ordered = sorted(ends, key=lambda end: (len(end[0]), end))
     groups = grouped((count, name) for name, count in ordered)
     return ", ".join(
@@ -111,7 +111,7 @@ def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
 
 
 def unavailable_lines(machine: Machine, *, only_unanswered: bool = False) -> Iterator[Line]:
-    """Yields why backends are missing, and how to wait for one that was too slow to answer."""
+    """Yields why backends are missing, and how to wait for a backend that was too slow."""
     for name, why in machine.unavailable.items():
         if name in machine.unanswered:
             waits = f"{program()} devices --backend {name}"
@@ -294,7 +294,7 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """Returns what is unknown, by reason: `link.speed of sim:0-3`."""
+    """Returns the unknown facts by reason, in the form `link.speed of sim:0-3`."""
     found = grouped(
         (gap.why, (owner, field))
         for owner, unknown in _unknown(inventory)
@@ -305,7 +305,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
-    """Returns a line for each reason that only root could remove."""
+    """Returns the facts that only root can read, with the reasons, a line for each reason."""
     found = (gaps(inventory) if inventory else {}).items()
     return [": ".join(filter(None, (text, why))) for why, text in found if why.endswith(NEEDS_ROOT)]
 

@@ -1,4 +1,4 @@
-"""Shows results with too many cells to read, in a line each or by distribution and lowest cells."""
+"""Shows results with too many cells to read, in a line each, or by distribution and extremes."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ _CLEARLY = 0.05
 
 
 def summary(view: ResultView) -> Iterator[Block]:
-    """Shows a line for each result. Names cells that stand out if the result is not judged."""
+    """Shows a line for each result. Names unusual cells if the result is not judged."""
     results = view.results
     hint = {"summary": WHOLE, "uniform": EQUIVALENT}.get(view.large, "")
     caption = common(results, unit_of(view.first.unit).shown)

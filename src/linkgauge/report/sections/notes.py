@@ -1,4 +1,4 @@
-"""Shows which cells were not measured and why, and the notes on cells."""
+"""Shows which cells were not measured, with reasons, and the notes on cells."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
-    """Yields `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
+    """Yields lines: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`."""
     yield from _lines(run, _ORDER)
 
 
 def failure_lines(run: Run) -> Iterator[Line]:
-    """Yields the reasons of failures, and those of skipped cells only if nothing was measured."""
+    """Yields the reasons of failures; also those of skipped cells if nothing was measured."""
     nothing = not any(cell.summary for _, cell in cells_of(run.results))
     yield from _lines(run, _ORDER if nothing else _ORDER[1:])
 

@@ -1,4 +1,4 @@
-"""Shows the first lines of a run on a terminal, and how many cells have each verdict."""
+"""Shows the first lines of a run on a terminal, with the number of cells of each verdict."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Returns `8 NVIDIA H200 copy 55.4 GB/s each from host memory, as this hardware should`."""
+    """Formats `8 NVIDIA H200 copy 55.4 GB/s each from host memory, as this hardware should`."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])

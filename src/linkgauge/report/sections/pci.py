@@ -1,4 +1,4 @@
-"""Shows where devices are: the PCI tree, distances between devices, and what is nearest to each."""
+"""Shows where devices are: the PCI tree, distances between devices, and what is near each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PciOutline:
         self._adapters = grouped((one.pci, one.name) for one in inventory.adapters)
 
     def tree(self, *, ports: bool) -> Table:
-        """Shows the PCI tree. Without `ports`, it omits ports that lead to only one device."""
+        """Shows the PCI tree. Unless `ports`, leaves out ports that lead to only one device."""
         tops = self._below.get(None, ())
         nodes = grouped((self._first_device(top).numa_node, top) for top in tops)
         rows: list[Sequence[str | Entry]] = []
@@ -58,7 +58,7 @@ class PciOutline:
         return table("PCI devices", heads, rows)._replace(lines=lines)
 
     def details(self) -> Table:
-        """Shows the PCI facts of `rblnBandwidthLatencyTest --test_env_info`."""
+        """Shows the PCI facts that `rblnBandwidthLatencyTest --test_env_info` also shows."""
         rows = []
         for one in self._functions:
             number, _ = self._subjects.get(one.address, (None, None))
@@ -99,7 +99,7 @@ class PciOutline:
 
 
 def link_entry(link: PciLink) -> Entry:
-    """Shows a link as `Gen 5 x16`, with its best state, too, if it now runs slower."""
+    """Formats a link's state, `Gen 5 x16`. Adds its best state if the link is slower now."""
     now = shown_link(link.speed, link.width)
     most = shown_link(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
@@ -108,7 +108,7 @@ def link_entry(link: PciLink) -> Entry:
 
 
 def shown_link(speed: float | None, width: float | None) -> str:
-    """Returns `Gen 5 x16`, or an empty text if neither speed nor width is known."""
+    """Formats `Gen 5 x16`, or an empty text if both speed (GT/s) and width are unknown."""
     if speed is None and width is None:
         return ""
     number = generation(speed or 0.0)
@@ -117,7 +117,7 @@ def shown_link(speed: float | None, width: float | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """Returns GB/s before line coding, which vendors call a link's full bandwidth."""
+    """Formats GB/s before line coding, which vendors call the full bandwidth of a link."""
     return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
 
 
@@ -147,7 +147,7 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Shows hops as Linux counts them between peers, and classes of PCI or fabric links."""
+    """Shows the distances of devices: PCIe hops as Linux counts them, and classes of links."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -175,7 +175,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """Returns `NV18` or a PCI class; or `NV18?` if it is not known where some links lead."""
+        """Returns the class of a link, `NV18` or a PCI class; `NV18?` if some ends are unknown."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK
@@ -244,7 +244,7 @@ _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 
 
 def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
-    """Shows what is nearest to each device, or nothing for a machine with several hosts."""
+    """Shows what is nearest to each device. Shows nothing for a machine with several hosts."""
     machine = evidence.machine
     cpus = {one.memory for one in machine.all_devices if one.is_cpu or one.node}
     found = [one for one in subjects(machine) if one.label not in cpus]
@@ -277,7 +277,7 @@ def _beside(evidence: Evidence, found: Sequence[Subject]) -> Iterator[Table]:
 
 
 def _link(evidence: Evidence, one: Subject) -> tuple[str, Tone]:
-    """Returns a device's link state, or that of a slower link above it, which limits the device."""
+    """Returns the state of a device's link, or of a slower link above it, with its tone."""
     machine, address = evidence.machine, one.pci or ""
     path = [machine.pci_tree.slot(address), *(f.address for f in machine.pci_line(address)[1:])]
     known = {hop.function.address: hop for hop in hops(evidence)}
@@ -324,7 +324,7 @@ def _node(evidence: Evidence, one: Subject) -> tuple[int | None, str]:
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """A device. `label` is its names in all backends (`cuda:0/opencl:1`), or its PCI address."""
+    """A device. `label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address."""
 
     label: str
     model: str | None = None
@@ -333,7 +333,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Returns devices: first those that a library reports, then backends', last other PCI ones."""
+    """Returns each device once, first those that vendors' libraries report, then the others."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)

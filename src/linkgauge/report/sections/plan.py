@@ -1,4 +1,4 @@
-"""Shows a run's plan: what the run would measure, and how much memory and time it would take."""
+"""Shows a run's plan: what it would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class DryRun(msgspec.Struct, frozen=True):
     """What a run would measure.
 
     plan: The tables of cells.
-    peak_memory: The most bytes that are taken at once, by memory.
-    most_seconds: The most seconds that it takes; null if that depends on the samples.
-    budget: The seconds on a quiet machine, and those after which it ends; null without a budget.
-    usual: The seconds that its latest runs on this machine took; null if there are none.
-    expected: About the seconds that it takes, as the plan shows; null if nothing shows that.
-    repeated_for: The seconds for which it is repeated; null if it is not."""
+    peak_memory: The most bytes that the run takes at once, by memory.
+    most_seconds: The most seconds that the run takes; null if that depends on the samples.
+    budget: The seconds on a quiet machine, and the limit in seconds; null without a budget.
+    usual: The seconds that such runs on this machine took last; null if there are none.
+    expected: The seconds that the run takes, estimated from the plan; null if unknown.
+    repeated_for: The seconds for which the run is repeated; null if it is not repeated."""
 
     plan: Plan
     peak_memory: dict[str, int]
@@ -62,7 +62,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
 
 
 def time_of(dry: DryRun) -> str:
-    """Returns how long a run takes, as far as that is known before: usually, and at most."""
+    """Formats the usual and the longest time of a run, if they are known."""
     most = dry.most_seconds if dry.budget is None else dry.budget.most
     said = []
     if dry.usual is not None:

@@ -1,4 +1,4 @@
-"""Shows a line for each benchmark, on pages, and on a terminal if not all figures fit."""
+"""Shows a line for each benchmark: on pages, and on a terminal if not all figures fit."""
 
 from __future__ import annotations
 

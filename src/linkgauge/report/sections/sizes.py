@@ -1,4 +1,4 @@
-"""Shows figures against sizes, or against the number of concurrent copies or threads."""
+"""Shows figures by size, or by the number of concurrent copies or threads."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def levels(view: ResultView) -> Iterator[Block]:
-    """Shows a result's curves. Thick lines mark plateaus: levels of the memory hierarchy."""
+    """Shows latency curves. Thick lines are plateaus: levels of the memory hierarchy."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
     unit = unit_of(result.unit)
@@ -90,7 +90,7 @@ def levels(view: ResultView) -> Iterator[Block]:
 
 
 def level_lines(result: Result) -> Iterator[Line]:
-    """Yields the levels of each row: `level 1: 1.10 ns up to 32 KiB`."""
+    """Yields the levels of memory in each row: `level 1: 1.10 ns up to 32 KiB`."""
     for one in result.levels:
         named = ", ".join(_named(level, result.unit) for level in one.levels)
         yield line(Span(f"{one.row} ", "name"), named)

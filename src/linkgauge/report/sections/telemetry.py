@@ -1,4 +1,4 @@
-"""Shows accelerators' state while measuring: links, clocks, temperature, power and throttling."""
+"""Shows the state of accelerators under load: links, clocks, temperature, power and throttling."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """Yields what throttled matrix products; if `detailed`, also clocks, power and temperature."""
+    """Yields why matrix products were throttled; if `detailed`, also clocks, power, temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]

@@ -47,7 +47,7 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """One or several equal links. Figures are in bytes/s. `word` stands out in the picture."""
+    """One link, or several equivalent ones. Figures are in bytes/s. The picture shows `word`."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -86,7 +86,7 @@ def _links_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Yields a picture, unless the run has several machines or all links lead to a network."""
+    """Yields a picture, unless the run has several machines or only links to a network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -247,7 +247,7 @@ def _range(figures: Sequence[float]) -> str:
 
 
 def _what(joint: Joint) -> Entry:
-    """Returns what a link is: `Gen 5 x16`, `18 nvlink`, or `12 of 18 nvlink` if some are down."""
+    """Formats a link: `Gen 5 x16`, `18 nvlink`, or `12 of 18 nvlink` if some are down."""
     wire = joint.wires[0] if joint.wires else None
     if wire is not None and wire.kind == "pcie":
         link = wire.lower.link if wire.lower else wire.reported

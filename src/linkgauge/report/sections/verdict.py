@@ -1,4 +1,4 @@
-"""Shows the verdict: what is wrong, why, and what to do first, or that nothing is wrong."""
+"""Shows the verdict: what is wrong, why, and what to do first; or that nothing is wrong."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ MOST_LOW = 3
 LONGEST_COMMENT = 40
 DO_FIRST = "do first"
 RUN_THERE = "run there"
-"""On a simulated machine nothing can be done."""
+"""The heading of remedies for a simulated machine. Nothing can be run on such a machine."""
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """`by_doctor`: all findings stand above the verdict. `scripted`: a script has the remedies."""
+    """The texts around a verdict. `kept` is the run's folder. `since` compares with earlier runs.
+    `by_doctor` is true if all findings are shown above, `scripted` if a script has the remedies."""
 
     kept: Path | None = None
     since: str | None = None
@@ -68,8 +69,8 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 def ending(
     run: Run, outcome: Outcome, closing: Closing, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """Shows the lowest cells and the counts, and then at most four lines: the verdict, why, what to
-    do first, and the next command. `verbose` also shows what the figures cannot show."""
+    """Shows the lowest cells and the counts, then at most four lines: the verdict, why, what to do
+    first, and the next command. If `verbose`, also shows which losses the run cannot detect."""
     wrong = worst_of(run, outcome)
     above = [*_lowest(run, outcome), *_waived(outcome)]
     if wrong is not None and wrong.cause is None:
@@ -94,7 +95,7 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Reduces a longer remedy to a line that says what it is about, and where it is shown."""
+    """Replaces a remedy of several steps by one step, which says where all steps are shown."""
     commands = [step for step in taken if isinstance(step, Command)]
     captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
@@ -164,7 +165,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first prose and command; all commands up to the next prose if one acts."""
+    """Yields the first prose of a remedy, and the commands up to the next prose. If the first
+    command changes nothing, yields no other command."""
     prose = list(takewhile(lambda step: not isinstance(step, Command), found))
     commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
     yield from prose if commands else prose[:1]
@@ -188,7 +190,7 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether an interrupted run can go on: one process measured it, and its journal exists."""
+    """Whether an interrupted run can be resumed: one process ran it, and its journal exists."""
     is_open = run.finished is None and not run.machine.ranks
     return is_open and (folder / JOURNAL_FILE).exists()
 

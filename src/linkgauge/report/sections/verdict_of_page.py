@@ -1,4 +1,4 @@
-"""Shows the verdict on a page, with all steps of its remedy and all other findings."""
+"""Shows the verdict on a page, with all steps of the remedy, and with all other findings."""
 
 from __future__ import annotations
 

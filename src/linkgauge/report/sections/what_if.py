@@ -1,4 +1,4 @@
-"""Shows which kinds of figures a change of a simulated machine makes faster or slower."""
+"""Shows which kinds of figures become faster or slower if a simulated machine is changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Pair(NamedTuple):
 
 
 def what_if_blocks(before: Run, after: Run) -> Iterator[Block]:
-    """Shows a row for each kind of figures that is slower or faster, and names the others below."""
+    """Shows a row for each kind of figures that got slower or faster. Names other kinds below."""
     known = {(one.id, one.unit): one for one in figures_of(before).cells if one.figure}
     now = {(one.id, one.unit): one for one in figures_of(after).cells if one.figure}
     both = [(known[key], one) for key, one in now.items() if key in known]
@@ -96,7 +96,7 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
 
 
 def _said(speed: float) -> str:
-    """Returns a text such as `12% slower` or `3.4 times as fast`."""
+    """Formats a factor of speed: `12% slower` or `3.4 times as fast`."""
     word, times = ("fast", speed) if speed > 1 else ("slow", 1 / speed)
     if times > 1.95:
         return f"{times:.3g} times as {word}" if times > 10 else f"{times:.2g} times as {word}"

@@ -1,4 +1,4 @@
-"""Says how the host's memory compares with what its DIMMs allow, or with published figures."""
+"""Compares the host's memory bandwidth with what its DIMMs allow, or with published figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 
 def compared(run: Run) -> str:
-    """Returns the comparison, or an empty text unless the run measured a real host's own memory."""
+    """Returns the comparison, or an empty text if the run is not of a real host's memory."""
     here = {kind: figure for kind, figure in _found(run) if figure is not None}
     if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
         return ""
@@ -65,7 +65,7 @@ def compared_with(run: Run) -> bool:
 
 
 def may_be_cached(run: Run) -> str:
-    """Returns a note if buffers (nearly) fit in the last-level cache, or an empty text."""
+    """Returns a note if buffers (nearly) fit into the last-level cache, else an empty text."""
     near = [
         note
         for result in run.results
@@ -109,7 +109,7 @@ _PEAK = " by the fastest kernel"
 
 
 def in_words(result: Result, cell: CellResult) -> str:
-    """Names a cell of the host's own memory or CPUs. Other cells get an empty text."""
+    """Describes a cell of the host's own memory or CPUs, or returns an empty text for others."""
     if result.backend != "host" or not cell.transfers:
         return ""
     does, first = cell.does, cell.transfers[0]
@@ -127,7 +127,7 @@ def in_words(result: Result, cell: CellResult) -> str:
 
 
 def unit_in_words(result: Result, cell: CellResult) -> str:
-    """Returns a figure's unit: `times/s` for how often a CPU finds all primes in a second."""
+    """Returns a figure's unit. For the benchmark `primes`: `times/s`."""
     return "times/s" if cell.does.name == "primes" else unit_of(result.unit).shown
 
 
@@ -136,7 +136,7 @@ def _is_of_memory(transfer: Transfer) -> bool:
 
 
 def _threads(cell: CellResult) -> str:
-    """Says how many threads a cell has: one for each CPU, if the cell states no number."""
+    """Formats the number of a cell's threads. If no number is set, each CPU has a thread."""
     counts = [transfer.engine.count for transfer in cell.transfers]
     known = sum(count or 0 for count in counts)
     if known == 1:

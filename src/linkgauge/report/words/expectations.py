@@ -1,4 +1,4 @@
-"""Lines on expected figures and on cells that differ from them, and verdicts on several cells."""
+"""Makes lines on expected figures and on cells that differ from them, and verdicts on cells."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def in_result(results: Sequence[Result], result: Result, text: str) -> str:
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """Returns `host:0 -> sim:3 43%`, which names a transfer if it is clearly below the total."""
+    """Formats a cell and its share of the expected figure: `host:0 -> sim:3 43%`. Also names a
+    transfer of the cell whose share is clearly lower."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)
@@ -67,7 +68,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns how much of the expected figure the cell, or its worst transfer, reaches."""
+    """Returns the share of the expected figure that the cell, or its worst transfer, reaches."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -100,7 +101,7 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = (
 
 
 class Word(NamedTuple):
-    """The text of a verdict, and its kind: `part` if only some cells are judged."""
+    """The text of a verdict, and its kind, which is `part` if only some cells are judged."""
 
     text: str
     kind: Status | Verdict | Literal["part"]
@@ -111,7 +112,7 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """Counts of cells. `cpus` (pairs of CPUs) and `others` are judged only by their peers."""
+    """Numbers of cells. `cpus` (pairs of CPUs) and `others` were compared only with each other."""
 
     measured: int
     judged: int
@@ -147,7 +148,7 @@ NOTHING = "nothing was measured"
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Returns a line on a run without failures. `unjudged` is why it has no verdict, if so."""
+    """Formats a line on a run without failures. `unjudged` says why the run has no verdict."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

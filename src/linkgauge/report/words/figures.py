@@ -1,4 +1,4 @@
-"""Writes figures, intervals, differences and samples in few characters, and changes in words."""
+"""Formats figures, intervals, differences, changes and samples as short texts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FLAT = 1.002
 
 
 def digits(value: float) -> str:
-    """Formats a number with four digits, or more if it is 10,000 or more."""
+    """Formats a number with four digits, or with more from 10,000 on."""
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:#.4g}" if value else "0"
 
 
 def signed(ratio: float, decimals: int = 1) -> str:
-    """Returns a ratio as a change: `+4.0%`, `-12.3%`, or `×2.5` if it is 2 or more."""
+    """Formats a ratio as a change: `+4.0%`, `-12.3%`, or from 2 on `×2.5`."""
     return f"{100 * (ratio - 1):+.{decimals}f}%" if ratio < _TWICE else times(ratio)
 
 
@@ -40,7 +40,7 @@ def times(ratio: float) -> str:
 
 
 def difference(ratio: float, better: Better, other: str = "") -> str:
-    """Returns `5.1% less` or `2.5 times as much`; for times, `12% longer than before`."""
+    """Formats a ratio: `5.1% less`, `2.5 times as much` or, for times, `12% longer than before`."""
     if ratio < _TWICE:
         than = f" than {other}" if other else ""
         less, more = ("less", "more") if better == "higher" else ("shorter", "longer")
@@ -50,7 +50,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Returns `a loss below 12%`, a multiple of a time, or `a loss of half` if all may hide."""
+    """Formats a loss that would go unnoticed: `a loss below 12%`, or at most `a loss of half`."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -59,7 +59,7 @@ def loss_below(fraction: float, better: Better) -> str:
 
 
 def may_have_lost(fraction: float, better: Better) -> str:
-    """Returns `it may have lost 62%` or, for times, `it may take 2.5 times as long`."""
+    """Formats the largest loss that a comparison may hide: `it may have lost 62%`."""
     if hides_all(fraction, better):
         return "the two differ too much by themselves to exclude a loss of half"
     if better == "lower":
@@ -68,14 +68,14 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Whether even a loss to a tenth of a rate, or to ten times a time, would not be noticed."""
+    """Whether even a drop to a tenth of a rate, or to ten times a time, would go unnoticed."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
-    """Returns `55.40 ±0.5%`: a figure, and the wider half of its interval."""
+    """Formats `55.40 ±0.5%`: a figure, and the wider half of its interval."""
     text = digits(figure / unit_of(unit).scale)
     if low is None or high is None:
         return text
@@ -83,7 +83,7 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Returns a bar for each figure; if there are more than `most`, for medians of neighbours."""
+    """Draws a bar for each figure. Above `most` figures, a bar is the median of neighbours."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -99,7 +99,7 @@ BINS = 24
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """Draws a histogram on a logarithmic axis. The highest bar is full. Samples are positive."""
+    """Draws a histogram of positive samples on a logarithmic axis. The highest bar is full."""
     least, most = min(samples), max(samples)
     width = math.log(most / least) / bins
     counts = Counter(
@@ -121,7 +121,7 @@ SAME = "~"
 
 
 def said_of(group: Changed) -> str:
-    """Returns a change: `-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
+    """Formats a change: `-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
     least, most = signed(group.least), signed(group.most)
     ends = f" ({least} to {most})" if least != most else ""
     of, shared = group.of, group.shared
@@ -141,7 +141,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """Returns `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`, for example."""
+    """Formats `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

@@ -26,7 +26,7 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """Writes each remedy once. Findings, files and commands with placeholders become comments."""
+    """Returns the script. Commands that can run as they are stand in it; all else is a comment."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     remedied = (one for one in equivalent_findings(findings) if one[0].remedy)

@@ -1,4 +1,4 @@
-"""Groups findings that differ only in their subject, together with the findings they explain."""
+"""Groups findings that differ only in their subject, with the findings that they explain."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def subjects_of(*equivalent: Sequence[Finding]) -> str:
 
 
 def of_waivers(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yields a line for each waived finding, and for each waiver that covers nothing."""
+    """Yields a line for each waived finding, and for each waiver without an effect."""
     for one in findings:
         if one.severity == "waived":
             by = f", {one.waived}" if one.waived else f": {one.why}"

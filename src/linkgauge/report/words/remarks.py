@@ -66,7 +66,7 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields lines. `named`: the table has verdicts. `detailed`: they tell all that is known."""
+    """Yields the lines below a table. `named`: the table already shows verdicts."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -209,7 +209,7 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields what address translation (TLB) costs in base pages: the time that huge pages save."""
+    """Yields the cost of address translation (TLB): the time that huge pages save."""
     curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
     for row, own in curves.items():
         kinds = tabled((_kind(cell), cell.column, cell) for cell in own)

@@ -1,5 +1,5 @@
-"""Reads a remedy's lines as shell commands, prose or files. A line is a command only if it starts
-programs that are known here, and the shell expands only variables that remedies set. So no name
+"""Splits a remedy into shell commands, prose and files. A line is a command only if all its
+programs are listed here and it uses no shell variables except those that remedies set. So no name
 from a captured machine can become a command."""
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Yields a remedy's steps. `[Section]` begins a file, and the next comment ends it. The prose
-    before the file has its path."""
+    """Yields the steps of a remedy. A line `[Section]` begins a file, up to the next comment."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -116,12 +115,13 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
         elif (command := as_command(line)) is not None:
             yield command
         else:
+            # The prose above a file contains its path.
             path = found[0] if (found := _PATH.search(line)) else path
             yield RemedyText(printable(line.removeprefix("# ")))
 
 
 def as_command(line: str) -> Command | None:
-    """Returns None for prose, or if the line might do more than start programs known here."""
+    """Returns a line as a command; None for prose, or if it may start unknown programs."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
         return Command(tuple(code.split()), "".join(said).strip())
@@ -169,7 +169,6 @@ def _may_start(words: Sequence[str]) -> bool:
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Whether there are three plain words in a row, as in `run with these benchmarks once more`."""
     plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
     return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
 

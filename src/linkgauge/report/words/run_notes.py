@@ -1,4 +1,4 @@
-"""Makes lines on a whole run: notes, missed precision, and how much more time would help."""
+"""Makes lines on a whole run: notes, missed precision, and how to reach it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ANEW = "formed anew from the samples, by today's rule: the file has others"
 
 
 class Noted(NamedTuple):
-    """A note, and how many cells it is on: None if on the machine or on the request."""
+    """A note, and the number of cells that have it; None for a note on the machine or request."""
 
     sentence: str
     cells: int | None = None
@@ -101,7 +101,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields notes on ranges made anew, on assumed facts, and on faults without effect."""
+    """Yields notes on ranges computed anew, on assumed facts, and on faults without effect."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -115,7 +115,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Returns two groups of samples, the larger first: `396.10 or 356.20 GB/s, 60 : 40`."""
+    """Formats two groups of samples, the larger first: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -124,7 +124,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """`cells` missed the precision, the worst first. `unknown` more cells have no interval."""
+    """Cells that missed the precision, the worst first. `unknown` counts cells without interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -164,7 +164,7 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Advises a time budget, unless programs keep the machine busy or a budget was too short."""
+    """Returns advice on how to get more precise figures, such as a time budget."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     aim = format_duration(run.budget.aim) if run.budget else ""
@@ -222,7 +222,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a budget (`3m`) for all cells or, if all are measured, for the precision, or None."""
+    """Returns a time budget (`3m`) that is enough to measure all cells. If all are measured, it is
+    enough for the wanted precision. Returns None if it is unknown or too long."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [*cells_of(run.results)]
@@ -259,7 +260,7 @@ def _used(run: Run, cells: Sequence[CellResult]) -> float | None:
 
 
 def _times_more(cell: CellResult, run: Run) -> float:
-    """Returns the factor by which repetitions must grow: intervals narrow by its square root."""
+    """Returns the factor by which repetitions must grow to reach the requested precision."""
     asked, error = run.settings.of(cell).precision, relative_error(cell.summary)
     if not asked or error is None or error <= asked:
         return 1.0
@@ -274,7 +275,6 @@ def _rounded(seconds: float) -> str:
 
 
 def when(moment: Moment) -> str:
-    """Returns `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
     return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
 
 

@@ -1,4 +1,4 @@
-"""Makes the sentences of notes, for the screen and for `warnings` in run.json."""
+"""Makes the sentences of notes, for screens and for `warnings` in run.json."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """Returns linkgauge's name if a shell finds it, else the path that the user typed."""
+    """Returns `linkgauge` if a shell finds it, else the path by which the user started it."""
     from shutil import which
 
     typed = sys.argv[0]

@@ -1,4 +1,4 @@
-"""Sentences about time against size, as it was fitted."""
+"""Describes fitted lines, which give the time of a copy as a function of its size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkgauge.report.matrix import shown
 MOST_PATHS = 16
 """With more, only their extremes are shown."""
 LEAST_SHOWN = 0.001
-"""A line that is closer to the times is said to be within this."""
+"""The least error of a fitted line that a sentence states. A smaller error shows as this one."""
 _NO_LINE = "no line fits"
 _UNTOLD = "these sizes do not separate latency from bandwidth"
 _LATENCY_ALONE = "a latency whatever the size"
@@ -23,7 +23,7 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """The fitted line of each path; of more than `most`, only the ranges."""
+    """Yields the fitted line of each path, or only the ranges if there are more than `most`."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -84,7 +84,6 @@ def _sentence(line: SizeLine) -> str:
 
 
 def _piece(piece: SizePiece) -> str:
-    """`14.1 µs at 8 B to 512 KiB`, `20.4 µs + bytes ÷ 340 GB/s at 1 MiB to 512 MiB`."""
     terms = [_time(piece.latency)] if piece.latency else []
     terms += [f"bytes ÷ {_rate(piece.bandwidth)}"] if piece.bandwidth else []
     return f"{' + '.join(terms)} at {range_of(format_size, (piece.least, piece.most))}"

@@ -23,7 +23,7 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """`group` has the findings that state or explain the fact, `equivalent` those that state it."""
+    """The worst fact about a run. `equivalent`: findings that state it. `group`: explains it."""
 
     what: Line
     group: FindingGroup | None = None
@@ -32,8 +32,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
-    """Returns the worst fact, by this order: a lost rank, too much heat, a finding `fail`, a cell
-    that failed or is low, another finding, a cell that is perhaps low."""
+    """Returns the worst fact, or None. The order is: a lost rank, too much heat, a finding `fail`,
+    a cell that failed or is low, another finding, a cell that is perhaps low."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -51,7 +51,7 @@ def worst_of(run: Run, outcome: Outcome) -> WorstOfRun | None:
 
 
 def short_verdict(run: Run, outcome: Outcome) -> str:
-    """Returns a verdict in a few words: `ok`, `not judged`, or what is wrong."""
+    """Returns a short verdict: `ok`, `not judged`, or what is wrong."""
     wrong = worst_of(run, outcome)
     word = NOTHING if nothing_wrong(run) == NOTHING else outcome.word
     return word if wrong is None else " ".join(text_of(wrong.what).split())
@@ -95,7 +95,7 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns share, figure, cell and what the share is of, for each low cell, lowest first."""
+    """Returns each low cell's share, figure, name and reference, the lowest share first."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

@@ -1,1 +1,1 @@
-"""Measures AI workloads on devices that torch supports, and load on a running server."""
+"""Measures AI workloads on devices that torch supports, and inference servers under load."""

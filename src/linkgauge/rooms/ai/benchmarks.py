@@ -1,4 +1,4 @@
-"""Defines AI workloads with random weights. No profile has them: they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default: `batches` and `prompts`; of other `numbers`, only `few`."""
+    """What is measured by default on a CPU or an accelerator. `trained` is the model for training.
+    `few` are the batch sizes for the number types after the first."""
 
     model: ModelName
     trained: ModelName
@@ -39,7 +40,7 @@ class _Scale(NamedTuple):
     prompts: tuple[int, ...]
     few: tuple[int, ...]
     batch: int
-    """The batch of a training step. For prompts of the greatest length, their number."""
+    """The number of prompts in a training step. They have the greatest length in `prompts`."""
 
 
 _CPU = _Scale("10m", "10m", ("fp32", "bf16"), (1, 4), (64,), (1,), 1)

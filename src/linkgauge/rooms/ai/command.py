@@ -140,7 +140,8 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the named benchmarks, or all. Raises InputError for an unknown name."""
+    """Returns the full names of the given benchmarks, or of all but `serving` if none is given.
+    Raises InputError for an unknown name."""
     from linkgauge.model.names import UnknownName, hint
 
     there = _workload_names()

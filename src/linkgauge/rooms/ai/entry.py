@@ -1,4 +1,4 @@
-"""The report's section on workloads: its code loads only for a run that measured one."""
+"""Adds the report's section on AI workloads. Imports its code only if a run has workloads."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """Returns advice, or None if no part of the machine explains the time."""
+    """Returns how to make a workload faster, or None if no part of the machine limits it."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":

@@ -1,1 +1,1 @@
-"""Saves everything that linkgauge reads of a machine in one file."""
+"""Saves in one file everything that linkgauge reads of a machine."""

@@ -42,7 +42,7 @@ SHARE = 0.6
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """Returns settings without a search for the best ones, which would outlast the check."""
+    """Returns settings for a run of about `seconds`, without tuning, which would take too long."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns a plan with other pairs of devices each minute (always the same if simulated), so
-    that repeated checks cover all. Raises InputError if a named backend or device is absent."""
+    """Returns what to measure in `seconds`. Draws other pairs of devices each minute, so that
+    repeated checks cover all pairs. Raises InputError for an absent backend or device."""
     request, settings = session.request, session.request.settings
     planned = partial(make_plan, machine=session.machine, sizes=settings.sizes, profile=PROFILE)
     with_host = not request.backends or "host" in request.backends
@@ -90,7 +90,7 @@ _LEAST = 0.5
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What to measure until `deadline`, a time of the monotonic clock that all processes share."""
+    """A measurement that ends at `deadline`, a time of the monotonic clock that processes share."""
 
     settings: Settings
     label: str
@@ -107,7 +107,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """A step of a check: `what` names a cell, or a step such as `opening the devices`."""
+    """A step of a check. `what` is the name of a cell, or a text such as `opening the devices`."""
 
     what: str
     is_cell: bool = False
@@ -123,8 +123,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(BriefRepr, msgspec.Struct, frozen=True):
-    """A brief run. `missing` are planned cells without a result. `doing` is the step that was cut
-    off, and the seconds that it had taken."""
+    """The result of a brief run. `missing` are planned cells without a result. `doing` is the step
+    that was cut off, and the seconds that it had taken; None if no step was cut off."""
 
     seconds: float
     run: Run | None = None
@@ -134,7 +134,7 @@ class Bounded(BriefRepr, msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """A process with its own process group, so that killing it kills its children, too."""
+    """A child process that leads a process group, so that killing it kills its children, too."""
 
     words = CheckStep | Kept
 
@@ -151,7 +151,7 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Measures in a process that ends at the deadline; its output is kept in `folder`."""
+    """Runs a task in a process that is killed at the deadline. Its output goes to `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -222,7 +222,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Measures a task for another process. Cells that would be low are measured once more."""
+    """Measures the task that it receives. Cells that would be judged low are measured again."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

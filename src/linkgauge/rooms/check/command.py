@@ -82,7 +82,7 @@ def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
 ) -> HealthResult:
     """Checks this node. `began` is the monotonic time of the start. `say` prints messages, and
-    `now` gets the current step. Raises InputError for invalid options."""
+    `now` receives the name of each step. Raises InputError for invalid options."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -140,7 +140,6 @@ def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: 
 
 
 def time_of(asked: CheckOptions) -> float:
-    """Returns the seconds that the check may take. Raises InputError for too few or too many."""
     if not LEAST <= asked.under <= MOST:
         raise InputError(f"--under {asked.under:g}s: give 5 s to 24 h")
     return asked.under
@@ -160,7 +159,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process at the deadline, because a hanging file system may block it."""
+    """Prints `not ok` and ends the process at the deadline, because a file system may hang."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

@@ -1,4 +1,4 @@
-"""Judges the health of a node by a brief run."""
+"""Judges whether a node is healthy by a brief run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """A node's health. `lost` are the cells that are worse than in the baseline. `devices` holds
-    two counts: found and expected."""
+    """A node's health. `lost` has cells that are worse than the baseline, `unlike` has facts that
+    differ from the baseline. `devices` has the numbers of found and of expected devices."""
 
     reason: Reason
     bounded: Bounded
@@ -60,7 +60,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """Returns the run's verdict, or `fail` for reasons that the run itself does not show."""
+        """Returns `fail` for problems outside the run's verdict, else the run's verdict."""
         if self.reason in ("Regression", "DeviceMissing", "UnlikeBaseline", "Hung"):
             return "fail"
         return "not judged" if self.outcome is None else self.outcome.word
@@ -81,7 +81,7 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """Judges a brief run. A cell that takes more than `timeout` seconds counts as hanging."""
+    """Judges a brief run. If a cell took more than `timeout` seconds, the node counts as hung."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"

@@ -1,1 +1,1 @@
-"""Offers linkgauge's measurements with the command lines and output of other tools."""
+"""Runs other tools' command lines with linkgauge's measurements, and prints in their formats."""

@@ -1,4 +1,4 @@
-"""Measures copies between the host and devices, for tools that name a copy by its two ends."""
+"""Measures copies between host and devices, for tools that name a source and a destination."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A copy's ends. None is host memory of the kind `kind`, on the node near the device. The
-    source device copies, or the destination if `reads`."""
+    """A copy's source and destination. None is host memory of `kind` near the other device. `reads`
+    is true if the destination device copies, false if the source device copies."""
 
     source: Device | None
     destination: Device | None
@@ -75,8 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Measures cells; shows errors on stderr. Fails if all are skipped, unless `optional`. By
-        default, copies give rates, others latencies. After Ctrl-C, further cells are skipped."""
+        """Measures cells, and prints errors to stderr. `optional` is true if skipped cells are no
+        error. `figure` is by default a rate for copies, and a latency for other operations."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
@@ -131,7 +131,6 @@ class Meter:
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Opens a Meter of the backend's devices. Raises InputError if there are none."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")

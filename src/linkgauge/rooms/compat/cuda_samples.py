@@ -1,6 +1,6 @@
-"""bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities). As in the sample, a copy
-within a device counts bytes read and written, and `--device=all` adds up single devices' rates. The
-device's own clock times copies if it has one, even with `--cputiming`."""
+"""Emulates bandwidthTest of the CUDA samples (up to 12.8, Samples/1_Utilities). As in the sample, a
+copy within a device counts bytes read and written, and `--device=all` adds up devices' rates. The
+device's clock times copies if it has one, even with `--cputiming`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ Options:
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """Options of bandwidthTest. `device` is None for all; `memory` is a kind of host memory."""
+    """Options of bandwidthTest. `device` is None for all, `memory` is a kind of host memory."""
 
     sizes: Sequence[int]
     mode: str
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """Reads `name`, `-name`, `--NAME` and `--name=value`. Raises UsageError for other words."""
+    """Reads options with 0 to 2 dashes, in lower or upper case. Raises UsageError for others."""
     known = {flag.lower(): flag for option in options for flag in option.flags}
     words = []
     for argument in arguments:
@@ -142,7 +142,7 @@ def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
 
 
 def _shmoo() -> Iterator[int]:
-    """Yields sizes in bytes. As in the sample, the last size is above 64 MB."""
+    """Yields the sizes of mode shmoo in bytes. As in the sample, the last is above 64 MB."""
     size = 0
     while size <= _LARGEST:
         size += next(step for below, step in _SHMOO if size < below)
@@ -190,7 +190,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     meter: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """Returns the rate of all devices together in GB/s, or None if a device has no rate."""
+    """Returns the sum of the devices' rates in GB/s, or None if a device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = meter.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

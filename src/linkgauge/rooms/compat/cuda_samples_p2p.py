@@ -1,6 +1,6 @@
-"""p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). For P2P=Disabled, CUDA's
-driver copies in a process without peer access; other backends stage copies on the source's node.
-The CPU latency is the time in which the host enqueues a copy."""
+"""Emulates p2pBandwidthLatencyTest of the CUDA samples (Samples/5_Domain_Specific). For
+P2P=Disabled, CUDA's driver copies without peer access; other backends copy through host memory. The
+CPU latency is the time that the host takes to enqueue a copy."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """Opens two meters, the second without peer access on CUDA; elsewhere both are the same."""
+    """Opens two meters, with and without peer access. Except on CUDA, both are the same."""
     with ExitStack() as held:
         closed = meter = held.enter_context(metered(where, settings, tells=tells))
         if meter.context.backend == "cuda" and len(meter.context.devices) > 1:
@@ -78,7 +78,7 @@ def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tu
 
 
 def _bandwidths(meter: Meter, closed: Meter, engine: EngineKind, reads: bool) -> frozenset[Pair]:
-    """Prints the matrices of bandwidths. Returns the pairs of devices with peer access."""
+    """Prints the bandwidth matrices. Returns the pairs of devices that have peer access."""
 
     def staged_of(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         if closed is not meter:
@@ -168,7 +168,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the GB/s of each pair's copies together, nan after an error. Leaves out skips."""
+    """Returns each pair's total GB/s, or nan after an error. Leaves out skipped pairs."""
     results = meter.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -178,13 +178,13 @@ def _rates(
 
 
 def _times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds of each pair's copy; nan after an error."""
+    """Returns the time of each pair's copy in microseconds, or nan after an error."""
     rates = _rates(meter, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(meter: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns each copy's enqueuing time in microseconds; empty if the backend reports none."""
+    """Returns the microseconds to enqueue each pair's copy, without pairs that are skipped."""
     cells = [[copy] for copy in copies.values()]
     results = meter.measure(cells, "enqueue", optional=True)
     for cell in results:

@@ -1,5 +1,5 @@
-"""Runs as STREAM 5.10 (stream.c) or `sysbench cpu run` 1.0.20 (src/sysbench.c). No single event of
-sysbench is timed, so min and max are N/A, and percentiles are off, as with `--percentile=0`."""
+"""Emulates STREAM 5.10 (stream.c) and `sysbench cpu run` 1.0.20 (src/sysbench.c). For sysbench,
+prints no minimum, maximum or percentile, because single events are not timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of the NVLink and RISC-V test suite, with the same options and table format."""
+"""Emulates the tools of the NVLink and RISC-V test suite, with their options and table format."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 
 
 def _check_writable(out: str | None) -> None:
-    """Raises InputError if this file cannot be written. Leaves its content as it is."""
+    """Raises InputError if the file cannot be written. Does not change its content."""
     file = File(out or os.devnull)
     is_new = not file.exists()
     if file.is_fifo():  # whose reader would take this for all
@@ -66,7 +66,7 @@ def _check_writable(out: str | None) -> None:
 def _write_table(
     out: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> Sequence[str]:
-    """Writes a table to a file, or to stdout for None. Without rows, leaves a file as it is."""
+    """Writes CSV to the file `out` (None: stdout). Without rows, does not change the file."""
     rows = list(rows)
     if out is not None and not rows:
         return ()

@@ -1,4 +1,4 @@
-"""Runs as PPU's sailbandwidth v2.1.0. Source: "PCCL: sailbandwidth user guide (v2.1)"."""
+"""Emulates PPU's sailbandwidth v2.1.0. Source: "PCCL: sailbandwidth user guide (v2.1)"."""
 
 from __future__ import annotations
 

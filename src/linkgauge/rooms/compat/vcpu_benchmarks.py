@@ -1,4 +1,4 @@
-"""The tools of the vCPU benchmark suite. Setup changes nothing: it prints commands for root."""
+"""Emulates the tools of the vCPU benchmark suite. Setup only prints commands for root."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """A benchmark's needs: root installs `packages` and runs `root`, the user runs `own`. In the
-    state `none`, the benchmark does not fit this machine."""
+    """What a benchmark needs. Root installs `packages` and runs the commands `root`. The user runs
+    the commands `own`. If `state` is `none`, the benchmark does not suit this machine."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]

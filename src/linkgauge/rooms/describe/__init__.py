@@ -1,1 +1,1 @@
-"""Describes a machine from a run, and simulates the machine of a kept run (`--machine RUN`)."""
+"""Describes the machine of a stored run, so that `--machine RUN` can simulate it."""

@@ -24,8 +24,8 @@ def describe_run(asked: DescribeOptions) -> int:
     """Describe the machine of a run, to simulate it.
 
     The description has the parts of the machine as they were read, the rates that the run measured,
-    how they vary, and what several copies at once share. It gives the run's figures again, and
-    others of these kinds. Other kinds are called unknown.
+    how these vary, and the links that concurrent copies share. Its simulation gives the run's
+    figures, and other figures of the same kinds. Other kinds are unknown.
 
     Examples:
         linkgauge describe -o mine.yml

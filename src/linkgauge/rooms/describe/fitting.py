@@ -1,5 +1,5 @@
 """Fits the rates of a machine description to a run's figures. The best figure over a link gives the
-link's rate. Concurrent copies that are slower than each alone get a shared link at the node."""
+link's rate. If concurrent copies are slower than single copies, they get a shared link."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """Returns efficiency and reverse cost. An unmeasured access has the other's efficiency."""
+        """Returns a link's efficiency, and the cost of opposite traffic, for reads and for writes.
+        If only reads or only writes were measured, the others get the same efficiency."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate
@@ -188,7 +189,7 @@ def _latencies(tree: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _startups(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits startup times: what small copies take in addition to the time of their bytes."""
+    """Fits startup times: the time of small copies minus the time that moves their bytes."""
     copies = [one for one in figures if one.engine.kind == "ce"
               and one.cell.operation in ("timed-copy", "copy-ping-pong")]  # fmt: skip
     fields = "startup", "write_startup", "peer_startup"
@@ -252,7 +253,7 @@ def _host(host: Tree, figures: Sequence[Figure]) -> None:
 
 
 def _collectives(tree: Tree, figures: Sequence[Figure]) -> None:
-    """Fits a call's startup to the smallest calls, and the links' efficiency to large calls."""
+    """Fits collectives' startup time to the smallest calls, and their efficiency to large calls."""
     calls = [one for one in figures if one.unit == COLLECTIVE.symbol]
     if not calls:
         return
@@ -274,7 +275,7 @@ def _ratio(tree: Tree, figures: Sequence[Figure]) -> float:
 
 
 def _middle(values: Iterable[float]) -> float:
-    """Returns the geometric mean of the smallest and the largest value; 1 without values."""
+    """Returns the geometric mean of the smallest and the largest value, or 1 if there is none."""
     known = list(values) or [1.0]
     return math.sqrt(min(known) * max(known))
 

@@ -1,4 +1,4 @@
-"""Describes a machine by a run. Kinds of figures that its simulation misses count as unknown."""
+"""Describes the machine of a run, with the kinds of figures that its simulation reproduces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """A machine description. Its simulation reproduces `given` of the run's `figures`."""
+    """A machine's description. Its simulation reproduces `given` of `figures` measured figures."""
 
     text: str
     figures: int
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 def measured(run: Run, structure: Tree) -> Measured:
-    """Describes a machine by its structure and a run. Raises InputError without figures."""
+    """Describes a machine by its parts and a run's figures. Raises InputError without figures."""
     figures = figures_of(run)
     if not figures:
         raise InputError("the run has no figures: nothing describes the machine's rates")

@@ -28,7 +28,7 @@ Tree = dict[str, Any]
 
 
 class Figure(NamedTuple):
-    """A figure of a run. The transfers of its cell are between memories of the simulation."""
+    """A figure of a run. Its `cell` is translated to the memories of the simulated machine."""
 
     benchmark: str
     cell: Cell
@@ -82,7 +82,7 @@ def figures_of(run: Run) -> list[Figure]:
 
 
 def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
-    """Returns the figures of the described machine without noise; None if it refuses a cell."""
+    """Returns a described machine's figures without noise; None for a cell that it cannot run."""
     quiet = {name: value for name, value in tree.items() if not name.startswith("noise")}
     simulation = Simulation("described", yaml.safe_dump(quiet | {"noise": 0}))
     settings = Settings((1,), samples=1, verify=False, simulation=simulation)
@@ -109,8 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns standard deviations by kind of path. The deviation between runs is that of recorded
-    machines, because a single run does not show it."""
+    """Returns the standard deviations of samples, repetitions and runs, by kind of path. Recorded
+    machines supply the deviation of runs, because one run does not show it."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

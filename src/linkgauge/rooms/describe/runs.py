@@ -1,4 +1,4 @@
-"""Describes the machine of a kept run."""
+"""Describes the machine of a stored run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .measured import Measured, measured
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """Returns name and YAML of a run's machine; None if the text does not name a run."""
+    """Returns the name and YAML of a run's machine, or None if `text` names no run."""
     path = run_named(text)
     if path is None or (not Path(text).exists() and _parts(text) is not None):
         return None

@@ -39,8 +39,8 @@ class ExpectOptions(Options):
 def expect(asked: ExpectOptions) -> int:
     """Say what hardware should reach, without measuring.
 
-    Each figure has its arithmetic. What is not known, as for a product of which nothing is
-    published, is called unknown.
+    Each figure has its arithmetic. A figure is called unknown if nothing is published about the
+    product, for example.
 
     Examples:
         linkgauge expect

@@ -1,4 +1,4 @@
-"""Computes what a machine should reach: the figures of a standard run, and of collectives."""
+"""Computes what a machine should reach in a standard run, and in collectives."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class ExpectedFigure(msgspec.Struct, frozen=True):
     """What comparable cells of a benchmark should reach.
 
     benchmark: The benchmark.
-    title: What it measures.
+    title: What the benchmark measures.
     unit: The unit of the figures.
-    achievable: The figure that they should reach; null if unknown.
-    theoretical: The limit that they cannot exceed; null if unknown.
+    achievable: The figure that the cells should reach; null if unknown.
+    theoretical: The limit that the cells cannot exceed; null if unknown.
     because: The arithmetic, or what is unknown.
     cells: The number of comparable cells.
     of: The number of cells of the benchmark.
-    first: The transfers of the first of these cells."""
+    first: The transfers of the first comparable cell."""
 
     benchmark: str
     title: str
@@ -64,11 +64,11 @@ class ExpectedFigure(msgspec.Struct, frozen=True):
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What others published of a collective on such machines.
+    """Published measurements of a collective on such machines.
 
     reached: Bus bandwidths in GB/s, by the size of a call.
     algorithm: How the collective was carried out.
-    source: Who published them."""
+    source: Who published the measurements."""
 
     reached: dict[str, float]
     algorithm: Algorithm
@@ -79,10 +79,10 @@ class ExpectedBusbw(msgspec.Struct, frozen=True):
     """The bus bandwidth that large calls of a collective should reach.
 
     collective: The collective.
-    devices: The number of devices: the first ones of a host, or all of several hosts.
+    devices: The number of devices: the first devices of a host, or all of several hosts.
     hosts: The number of hosts.
     bound: The bus bandwidth in bytes/s, with the arithmetic.
-    published: What others published of as many devices of such machines."""
+    published: Published measurements of as many devices of such machines."""
 
     collective: CollectiveName
     devices: int
@@ -112,7 +112,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Returns what the simulated machine, or else this one, should reach. Raises InputError."""
+    """Returns what a simulated machine, or this machine if it is None, should reach."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:
@@ -155,7 +155,7 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
 def _collectives(
     request: RunRequest, machine: Machine, name: str | None
 ) -> Iterator[ExpectedBusbw]:
-    """Yields bounds over 2, 4, 8 … and all devices of a host, and over 2, 4, 8 … and all hosts."""
+    """Yields bounds for 2, 4, 8 … and all devices of a host, then for 2, 4, 8 … and all hosts."""
     paths = Paths(machine, Ceilings())
     for fabric in collecting(request.over(machine))[:1]:
         hosts = grouped((device.node, device.memory) for device in fabric.devices)

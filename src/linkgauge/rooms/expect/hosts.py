@@ -1,4 +1,4 @@
-"""What several hosts should reach together."""
+"""Computes what several hosts should reach together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell is within the first host, or one copy between it and a place in `away`."""
+    """Whether a cell uses the first host alone, or is one copy between it and a place in `away`."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
@@ -26,7 +26,7 @@ def is_shown(cell: Cell, away: Collection[str]) -> bool:
 def over_hosts(
     machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
 ) -> BusbwBound | None:
-    """Returns the bound of several hosts, from `own` of one host; None for unknown algorithms."""
+    """Returns the bound over several hosts, or None for some collectives. `own` is for one host."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
         return BusbwBound(because="unknown: what the adapters of each host carry")

@@ -1,1 +1,1 @@
-"""Exports metrics for Prometheus: each label's latest results, and the state of devices."""
+"""Exports metrics for Prometheus: the latest results of each label, and the state of devices."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _ONCE = 10.0
-"""The seconds that a file waits for readings."""
+"""The seconds to wait for readings before writing a file or sending a message."""
 _EVERY = 60.0
 """The seconds between two messages to a collector, as OpenTelemetry has it by default."""
 

@@ -1,4 +1,4 @@
-"""Collects families of metrics. prometheus-client turns them into text for Prometheus."""
+"""Collects metrics in families, which prometheus-client turns into text for Prometheus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Labels = Mapping[str, str]
 
 
 class Families:
-    """Families of metrics. A sample without a value is left out: a missing value is not 0."""
+    """Collects metrics in families. Leaves out a sample whose value is None."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
@@ -51,7 +51,7 @@ class Families:
     def add_state(
         self, name: str, help: str, state: str, states: Iterable[str], labels: Labels, key: str
     ) -> None:
-        """Adds a sample for each state as label `key`: 1 for the current state, else 0."""
+        """Adds a sample for each state, with label `key`: 1 for the current state, else 0."""
         for one in states:
             self.add(name, help, one == state, {**labels, key: one})
 
@@ -131,7 +131,7 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """Returns the lower value, which both ends of a link support, or the only known value."""
+    """Returns what both ends of a link support: the lower value, or the only known one."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -263,7 +263,7 @@ def _add_figure(families: Families, run: PastRun, figure: Figure) -> None:
 
 
 def _ended(run: PastRun) -> float:
-    """Returns seconds since 1970. An interrupted run counts as ended when it began."""
+    """Returns a run's end, or its start if it was interrupted, in seconds since 1970."""
     return _seconds(run.finished or run.started) or 0.0
 
 
@@ -298,7 +298,7 @@ def _add_run(families: Families, run: PastRun) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the time since each run ended; for an interrupted run, since it began."""
+    """Adds the seconds since each run ended or, if it was interrupted, since it began."""
     for run in results.runs:
         age, what = max(0.0, now - _ended(run)), "Time since the last run ended."
         families.add("last_run_age_seconds", what, age, _labels(run))

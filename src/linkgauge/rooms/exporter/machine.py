@@ -1,4 +1,4 @@
-"""Takes readings that may hang, each in a thread, and keeps the last values."""
+"""Reads the state of a machine in threads, because a reading may hang. Keeps the last values."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """A reading. `value` is None if it is too old, and `age` is in seconds. If `stale`, a later
-    reading failed or hangs."""
+    """A reading. `age` is in seconds. `value` is None if the reading is too old. `stale` is true if
+    a later reading failed or hangs. `version` rises when `value` changes."""
 
     value: T | None
     age: float | None
@@ -82,7 +82,8 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits for a reading until `until`, unless it has taken `deadline` seconds already."""
+        """Waits for the current reading until the time `until`, unless the reading has already
+        taken more than `deadline` seconds."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))
@@ -135,7 +136,7 @@ Say = Callable[[str], object]
 
 
 class ThisMachine:
-    """Each GPU has its own reader, so that a GPU that hangs does not block the others."""
+    """Reads this machine. Each GPU has its own reader, so that a hung GPU does not block others."""
 
     simulated = False
 
@@ -165,7 +166,7 @@ class ThisMachine:
 
 
 def open_gpus() -> LiveGpus:
-    """Returns the GPUs. Raises Unsupported without the vendor's management library."""
+    """Opens the GPUs. Raises Unsupported without the vendor's management library."""
     from linkgauge.backends.cuda.nvml.cards import LiveGpus
 
     return LiveGpus()

@@ -1,5 +1,5 @@
-"""Sends the exporter's metrics by OTLP with units (`By/s`). Their names follow OpenTelemetry's
-conventions for hardware (`hw.temperature`), else they are like `linkgauge.cell_bandwidth`."""
+"""Sends the exporter's metrics by OTLP, with units (`By/s`). Names follow OpenTelemetry's
+conventions for hardware (`hw.temperature`); others look like `linkgauge.cell_bandwidth`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A named metric. `more` turns labels into attributes; labels in `instead` are dropped."""
+    """A metric's name and unit in OpenTelemetry. `more` returns attributes to add for a sample's
+    labels. `instead` names labels that are not exported."""
 
     name: str
     unit: str
@@ -132,7 +133,7 @@ def _hardware(labels: _Labels, instead: tuple[str, ...]) -> dict[str, str]:
 
 
 def exporter_to(url: str) -> Any:
-    """Returns an OTLP exporter to `url`. Raises InputError if this is not an address."""
+    """Returns an OTLP exporter to `url`. Raises InputError if `url` is not an HTTP address."""
     if re.fullmatch(r"https?://[^/]+/?", url):
         url = url.rstrip("/") + PATH
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):

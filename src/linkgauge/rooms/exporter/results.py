@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """Selects runs by `host`, `simulated` and `label` (None: any) that have all `benchmarks`."""
+    """Selects runs by `host`, `simulated` and `label` (None: any) that have all of `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -66,7 +66,7 @@ def _group(run: PastRun) -> _Group:
 
 
 class FromHistory:
-    """Reads results from the history, the same object until it changes, then only new runs."""
+    """Reads results from the history and holds them. After a change, reads only the new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -133,12 +133,12 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Orders a cell's figures: the last one is shown. Skipped cells come first."""
+    """Returns a sort key: a cell's last figure is shown, so figures of skipped cells come first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns each label's latest run, and its runs after `since` up to a limit of cells."""
+    """Returns the latest run of each host and label, and up to a limit other runs after `since`."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -1,4 +1,4 @@
-"""Serves the page that Prometheus scrapes. A scrape only joins texts that were made before it."""
+"""Serves the page that Prometheus scrapes. A scrape joins parts that were written before."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _NOTHING = _Part(Results(), Families)
 
 
 class MetricsPage:
-    """A page of metrics. Each part is made again only after its source has changed."""
+    """A page of metrics. A part is written again only after its source has changed."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine, self._source, self._lock = machine, results, Lock()
@@ -88,7 +88,7 @@ class MetricsPage:
         return self._of_results
 
     def text(self, deadline: float = DEADLINE_SECONDS, form: PageForm = PLAIN) -> bytes:
-        """Returns the page. Waits at most `deadline` seconds; late readings keep last values."""
+        """Returns the page. After `deadline` seconds, shows the last values of late readings."""
         written, live, last = self._parts(deadline)
         own = last.text(is_open=form.is_open)
         own += END if form.is_open else b""
@@ -174,7 +174,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """Reads `127.0.0.1:9410`, `[::1]:9410` or a port of this machine. Raises InputError."""
+    """Reads `127.0.0.1:9410`, `[::1]:9410`, or a port for this machine only. Raises InputError."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")
@@ -207,7 +207,7 @@ class _Connections:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Shuts a connection down. The connection's own thread then closes it."""
+        """Shuts a connection down. The thread that serves it then closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)

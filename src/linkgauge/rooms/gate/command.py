@@ -94,7 +94,7 @@ def gate(asked: GateOptions) -> int:
     Exits with 1 if a cell has lost, is missing or ends worse. Exits with 3 if no cell has lost, but
     some are inconclusive: the machine was loaded differently, its virtual CPUs were moved, or
     figures vary so much that a loss of half may go undetected. Exits with 2 if machines or settings
-    are unlike.
+    cannot be compared.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after
@@ -130,7 +130,7 @@ def gate(asked: GateOptions) -> int:
 def held(
     asked: GateOptions, read: Callable[[], BaselineAndRuns], say: Say | None = None
 ) -> GateDocument:
-    """Compares the runs that `read` returns, after checking options. Measures unclear cells again.
+    """Checks options, compares the runs that `read` returns, and measures unclear cells again.
     `say` prints messages (None: to stderr). Raises InputError for runs that cannot be compared."""
     from linkgauge.judge.compare.gate import hold, suspects
     from linkgauge.judge.compare.likeness import figures_of

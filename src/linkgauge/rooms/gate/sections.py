@@ -176,7 +176,6 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """Formats `55.40 ±0.5%`: the figure, and the wider half of its interval."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -186,7 +185,7 @@ _Sides = Sequence[SideFigure | None]
 
 
 def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
-    """Formats a change: `~` if it may be noise, in parentheses if the variation is unknown."""
+    """Formats a change: `~` if it may be noise, `(+2.0%)` if the variation is unknown."""
     if found is not None:
         return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)

@@ -1,4 +1,4 @@
-"""Forms sentences about cells, for comparisons and the gate."""
+"""Writes sentences and documents about compared cells, also for the gate."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """Formats `5.1% less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -108,13 +107,12 @@ def lacking(one: CellChange, better: Better) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """Formats `3 more`, or how many more runs on each side."""
+    """Formats how many more runs are needed: `3 more`, or a number for each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def p_value(p: float) -> str:
-    """Formats `0.003`, `2e-05` or `< 1e-99`."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -221,8 +219,8 @@ def _annotation(level: str, title: str, message: str) -> str:
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """Returns the text of a limits.yml. A benchmark's limit is the median of its worst cell, with a
-    margin of `least` or, if larger, of the variation between the cell's runs."""
+    """Returns the text of a limits.yml. A cell's limit is its median with a margin: the larger of
+    `least` and the variation between runs. A benchmark gets the loosest limit of its cells."""
     lines: list[str] = []
     benchmarks = grouped(((cell.benchmark, cell.unit), cell) for cell in baseline.cells)
     for (benchmark, unit), cells in benchmarks.items():

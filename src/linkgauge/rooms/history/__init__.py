@@ -1,4 +1,4 @@
-"""Shows the history of runs: lists, and trends of figures."""
+"""Lists the runs in the history, and shows trends of their figures."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Returns a date, a time or an age (`30d`) in microseconds since 1970. Raises InputError."""
+    """Reads a date, a time or an age (`30d`) as microseconds since 1970. Raises InputError."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -124,7 +124,8 @@ def _refuse_more(action: str, arguments: Sequence[str]) -> None:
 
 
 def accept(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    """Accepts the named run, or the latest. Raises InputError unless exactly one run fits."""
+    """Accepts the figures of the named run, or of the latest, as the level for later runs. Raises
+    InputError unless exactly one run fits."""
     from linkgauge.history.writing import accept as accept_level
 
     _refuse_more("accept", arguments[1:])

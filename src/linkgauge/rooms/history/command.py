@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def history(asked: HistoryOptions) -> int:
     """List the runs that are remembered, and show where figures changed.
 
-    Every run that is kept goes to the history: a file of SQLite in the data folder, or what
-    LINKGAUGE_HISTORY names (a URL of PostgreSQL, a file, or none). A run that is worse than those
-    before it is no measure for later ones, until its level is accepted.
+    Every kept run goes to the history: a file of SQLite in the data folder, or what
+    LINKGAUGE_HISTORY names (a URL of PostgreSQL, a file, or none). Later runs are not compared with
+    a run that got worse, until you accept it.
 
     Examples:
         linkgauge history --since 30d

@@ -1,4 +1,4 @@
-"""Shows trends of a benchmark's cells: changed figures, and what changed in the machine then."""
+"""Shows trends of cells: when figures changed, and what changed in the machine at that time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
     """The trends of figures over the runs of a history.
 
     schema: The kind of document, and its version.
-    trends: The trends of each machine, one for each of its setups."""
+    trends: One trend for each benchmark, machine and settings."""
 
     trends: tuple[Trend, ...]
 
@@ -196,7 +196,6 @@ def _near(path: str) -> str:
 
 
 def _history_cells(run: PastRun) -> str:
-    """Formats `120 of 120 cells passed` or `118 of 120 cells passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import asdict, replace
 
+from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.machine.dimms import Dimm
 from linkgauge.model.grouped import grouped
@@ -163,6 +164,13 @@ class ReportedFigure(NamedTuple):
     @property
     def place(self) -> tuple[str, str]:
         return self.row, self.column
+
+    def of_run(self, run: str) -> ReportedFigure:
+        row = self.of or CATALOG.get(self.benchmark)
+        if self.host is not None or self.work is not None or not isinstance(row, Row):
+            return self._replace(column=self.column + run)
+        name = self.benchmark + run
+        return self._replace(benchmark=name, of=replace(row, name=name, title=row.title + run))
 
 
 _NOT_IN_CATALOGUE = {

@@ -162,7 +162,7 @@ def joined(tree: Mapping[str, Any], hosts: int) -> dict[str, Any]:
 
 
 def _units(groups: Any) -> Iterator[dict[str, Any]]:
-    """Yields what each unit of these groups has, without what other hosts have otherwise."""
+    """Yields the fields of each unit in these groups, without those that differ between hosts."""
     for group in groups:
         count = group.get("count") or len(expand(group.get("name", "one")))
         own = {n: v for n, v in group.items() if n not in ("numa_node", "uuids")}

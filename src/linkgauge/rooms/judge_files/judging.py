@@ -276,8 +276,9 @@ def _compared(
 
 
 def _figures(run: Run) -> _Figures:
+    models = tuple(one.model for one in run.machine.all_devices)  # others are not compared
     return {
-        (one.benchmark, one.size, *cell.place, len(cell.transfers), str(cell.operation)):
+        (models, one.benchmark, one.size, *cell.place, len(cell.transfers), str(cell.operation)):
             (one, cell, cell.headline)
         for one in run.results
         for cell in one.cells

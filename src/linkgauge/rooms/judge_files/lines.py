@@ -11,11 +11,17 @@ from linkgauge.model.grouped import grouped
 
 _T = TypeVar("_T")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
+_SHOWN = re.compile(
+    r"(?:\^\[|\\(?:x1b|033|e))\[[0-?]*[ -/]*[@-~]|\[(?:\d{1,3};){0,3}\d{0,3}m|\u200b"
+)
+"""Sequences for a terminal that a page shows, or of which it left out ESC."""
+_FENCE = re.compile(r"^[ \t>]{0,99}(?:```|~~~).*$", re.MULTILINE)
+_BLANK = re.compile(r"[\xa0\u2000-\u200a\u202f\u3000]")
 _SURE = re.compile(
     r"\[\d{1,5},\d{1,6}\]<std(?:out|err)>: ?"  # mpirun --tag-output
     r"|\[pod/[^\]\s]{1,200}\] ?"  # kubectl logs --prefix
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?:? "
-    r"|> "  # a quotation
+    r"|>+ ?"  # a quotation
 )
 _LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
 """The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
@@ -31,25 +37,15 @@ label."""
 
 def cleaned(text: str) -> dict[str, list[str]]:
     """Returns lines by the host or rank in their prefix, those with the most figures first."""
-    return _by_label(_unnumbered([_bare(line) for line in text.split("\n")]))
-
-
-_NUMBERED, _FEWEST = re.compile(r"\s*(\d{1,6})[:|]?(?:\s|$)"), 8
-
-
-def _unnumbered(lines: list[str]) -> list[str]:
-    # An editor, or `cat -n`, writes numbers before all lines.
-    found = [_NUMBERED.match(line) for line in lines if line]
-    first = int(found[0][1]) if found and found[0] else 0
-    is_numbered = all(one and int(one[1]) == n for n, one in enumerate(found, first))
-    if not is_numbered or len(found) < _FEWEST:
-        return lines
-    return [_NUMBERED.sub("", line, 1) for line in lines]
+    return by_label([bare(line) for line in text.split("\n")])
 
 
 def plain(text: str) -> tuple[str, int]:
     """Returns the text without colours and tags, and how many lines were cut from its middle."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
+    text = text if text.isascii() else _BLANK.sub(" ", text)
+    text = _SHOWN.sub("", text) if any(end in text for end in ("[0m", "[m", "\u200b")) else text
+    text = _FENCE.sub("", text) if "```" in text or "~~~" in text else text
     text = _of_page(text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _TAB.sub(" ", _BOLD.sub(r"\1", _NEXT_FIGURE.sub(" ", text)))
     left = text.count("\n") + 1 - MOST_LINES
@@ -64,7 +60,7 @@ def plain(text: str) -> tuple[str, int]:
 _NEXT_FIGURE = re.compile(r'(?<=",)\n[ \t]*(?="[\d.N/A]{1,20}",?\n)')
 """Where a matrix in JSON has a line for each figure: 128 devices have more figures than lines are
 read."""
-_BOLD = re.compile(r"\*\*(\d[\d.]{0,20})\*\*")
+_BOLD = re.compile(r"\*\*(\S[^*\n]{0,200})\*\*")
 _TAB = re.compile(r"(?:>-*)*>--+(?=\w)|\^I")  # as editors and cat -A show tabs
 _PAGE = re.compile(r"(?i)<(?:br|p|pre|t[dhr])\b[^<>\n]{0,200}>")
 _CELL_ENDS = re.compile(r"(?i)\s{0,99}</t[dh]>\s{0,99}")
@@ -72,14 +68,18 @@ _LINE_ENDS = re.compile(r"(?i)\n?<(?:br ?/?|/?(?:p|tr|li|div|pre))(?: [^<>\n]{0,
 _TAG = re.compile(r"(?i)</?(?:a|b|i|em|tt|td|th|code|span|font|samp|table|tbody)\b[^<>\n]{0,200}>")
 
 
+_ENTITY = re.compile(r"&(?:nbsp|lt|gt|amp|quot|#\d{1,4});")
+
+
 def _of_page(text: str) -> str:
-    if _PAGE.search(text) is None:
+    if _PAGE.search(text):
+        text = _TAG.sub("", _LINE_ENDS.sub("\n", _CELL_ENDS.sub(" ", text)))
+    elif "</" in text or not _ENTITY.search(text):
         return text
-    text = _LINE_ENDS.sub("\n", _CELL_ENDS.sub(" ", text))
-    return unescape(_TAG.sub("", text)).replace("\xa0", " ")
+    return _BLANK.sub(" ", unescape(text))
 
 
-def _bare(line: str) -> str:
+def bare(line: str) -> str:
     if len(line) > _LONGEST and line.lstrip()[:1] not in ("{", "[", "<"):
         line = line[:_LONGEST]  # no tool prints such a line, other than a document
     while found := _SURE.match(line.lstrip()):
@@ -87,7 +87,7 @@ def _bare(line: str) -> str:
     return line.rstrip()
 
 
-def _by_label(lines: list[str]) -> dict[str, list[str]]:
+def by_label(lines: list[str]) -> dict[str, list[str]]:
     matches = [*map(_LABEL.match, lines)]
     labels = [match[1] or match[2] if match else "" for match in matches]
     counts, written = Counter(filter(None, labels)), sum(1 for line in lines if line)

@@ -190,7 +190,7 @@ def _fitting(seen: _Seen, most: float, adapters: int | None = None) -> str:
     nothing, as where their speed is known."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
-        for speed in ((10, 25, 50, 100, 200, 400, 800) if seen.carried is None else ())
+        for speed in ((1, 10, 25, 50, 100, 200, 400, 800) if seen.carried is None else ())
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
         if _LOADED[0] <= most / (count * speed / 8 * REACHED) <= _LOADED[1]
     ]
@@ -286,7 +286,8 @@ def _of_copies(seen: _Seen) -> None:
 def _of_runs(seen: _Seen) -> None:
     """Says how runs of one test differ: at the largest size, or the smallest for latencies."""
     keyed = (
-        ((o.benchmark, o.cell.row, o.cell.column.partition(RUN)[0], o.cell.bytes or 0), o.cell)
+        ((o.benchmark.partition(RUN)[0], o.cell.row, o.cell.column.partition(RUN)[0],
+          o.cell.bytes or 0), o.cell)
         for o in seen.cells if o.cell.headline
     )  # fmt: skip
     several = [(name, (size, own)) for (name, *_, size), own in grouped(keyed).items() if own[1:]]

@@ -20,6 +20,7 @@ from linkgauge.model.grouped import grouped
 from .facts import Facts, Failure, HostFigure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
 from .lines import address_of, number_of, scale_of
+from .products import product_of
 
 MOST_FIGURES = 160_000
 """The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
@@ -28,7 +29,7 @@ _LONGEST = 1 << 16
 _MOST_XML = 16 << 20
 """The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
 _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node|Socket)(?=\s|$)")
-_NOTHING = ("N/A", "nan", "-nan", "-", "inf")
+_NOTHING = ("N/A", "nan", "-nan", "-", "inf", "—", "–", "X")
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}#?|\s#|\s(?=BW |t_)|(?<=\])\s")
 """What stands between the names of columns, which may have a space within."""
 _FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s*:(?:\s+(\S.{0,120}))?)?$")
@@ -55,18 +56,28 @@ def _columns(line: str) -> list[int]:
     return [*map(int, words)] if is_heads else []
 
 
+def _is_between(line: str) -> bool:
+    # Between a matrix and its title there may be words that are no other title.
+    return not _columns(line) and not re.search(r"GB/s|[mM]atrix|\(us\)|\d\.\d", line)
+
+
 def _is_figure(word: str) -> bool:
     return word in _NOTHING or number_of(word) is not None
 
 
+def _key(one: ReportedFigure) -> tuple[object, ...]:
+    return one[:3] + one[4:8]
+
+
 class TextScan:
-    """A text and what a reader finds in it. Without `logs` and `reported`, it has found nothing."""
+    """A text and what a reader finds in it: nothing if `logs` and `reported` are both empty."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines, self.used = lines, set[int]()
         self.logs, self.reported = list[Log](), list[Facts]()
         self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
+        self.machines = set[int]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yields the number of each line that begins with a pattern, and the match."""
@@ -86,11 +97,19 @@ class TextScan:
             own = {name: text for name, text in match.groupdict().items() if text is not None}
             said |= own
             if "gpu" in own and "model" in own:
-                model = own["model"].rstrip(".").strip()
-                self.gpus[int(own["gpu"])] = ReportedGpu(model, address_of(own.get("pci", "")))
+                gpu = ReportedGpu(own["model"].rstrip(".").strip(), address_of(own.get("pci", "")))
+                self.found(number, int(own["gpu"]), gpu)
             if "failed" in own:
                 self.fail(own["failed"])
             yield number, own, said
+
+    def found(self, number: int, index: int, gpu: ReportedGpu) -> None:
+        # Another machine begins with the second GPU of an index.
+        before = self.gpus.get(index, gpu).model
+        if before != gpu.model and product_of(before) != product_of(gpu.model):
+            self.machines.add(number)
+            self.gpus.clear()
+        self.gpus[index] = gpu
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
         """Yields the last value of each named group at each line with a group `rate`, and at each
@@ -133,7 +152,7 @@ class TextScan:
 
     def grid(self, start: int) -> Grid:
         lines, at = self.lines, start
-        while at < min(len(lines), start + 4) and not lines[at].strip():
+        while at < min(len(lines), start + 5) and _is_between(lines[at]):
             at += 1
         columns = _columns(lines[at]) if at < len(lines) else []
         used, figures, row = {at}, dict[tuple[int, int], float | None](), list[str]()
@@ -196,18 +215,17 @@ class TextScan:
             self.remarks.append(f"{several}, more than any hardware has: {odd[0].benchmark}")
 
     def _tell_runs_apart(self) -> None:
-        """Names a test's second and later runs in their columns if they differ."""
-        keyed = ((one[:3] + one[4:8], one.figure) for one in self.figures if one.host or one.work)
+        """Names a test's second and later runs if they differ."""
+        keyed = ((_key(one), one.figure) for one in self.figures)
         several = {key: own for key, own in grouped(keyed).items() if 1 < len(own) < _SAMPLES}
         apart = {key[0] for key, own in several.items() if max(own) > DIFFER * min(own)}
         runs = Counter[object]()
         for number, one in enumerate(self.figures):
-            if one.benchmark in apart and (one.host or one.work):
-                key = one[:3] + one[4:8]
+            if one.benchmark in apart:
+                key = _key(one)
                 runs[key] += 1
                 if runs[key] > 1:
-                    column = f"{one.column}{RUN}{runs[key]}"
-                    self.figures[number] = one._replace(column=column)
+                    self.figures[number] = one.of_run(f"{RUN}{runs[key]}")
 
     def documents(self, key: str) -> Iterator[dict[str, Any]]:
         """Yields each object in JSON with this key near its beginning."""

@@ -1,1 +1,1 @@
-"""Serves verdicts on machines, and descriptions, to agents by the Model Context Protocol."""
+"""Serves verdicts and descriptions of machines to AI agents by the Model Context Protocol."""

@@ -1,5 +1,5 @@
-"""The tools that agents call. Each tool returns what the command of the same name writes with
-`--json`. For runs, it returns what `linkgauge export --json` writes."""
+"""Defines the tools that AI agents call. A tool for a run returns what `linkgauge export --json`
+writes; other tools return what the command of the same name writes with `--json`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def judge(files: list[str], machine: str | None = None) -> Answer:
     """Judge the output of another tool (nvbandwidth, nccl-tests, perftest and others).
 
     `files` are paths of its output, and of texts about the machine (nvidia-smi topo -m, lspci).
-    `machine` names the machine where these do not: 8 x H100 SXM. Returns the verdict, the findings,
-    and the cells that are not as they should be.
+    `machine` (8 x H100 SXM) is for files that do not name the machine. Returns the verdict, the
+    findings, and the cells that are not as they should be.
     """
     return _summary(linkgauge.judge_files(files, machine=machine))
 
@@ -82,7 +82,7 @@ TOOLS = (judge, expect, doctor, show, devices)
 
 
 def make_server() -> Any:
-    """Returns a server of the official MCP library. Raises MissingPackage without it."""
+    """Returns a server of the official MCP library. Raises MissingPackage without the library."""
     library, types = needed("mcp.server.mcpserver", EXTRA), needed("mcp.types", EXTRA)
     server = library.MCPServer(
         "linkgauge", version=linkgauge.__version__, instructions=_HOW, log_level="WARNING"
@@ -95,7 +95,7 @@ def make_server() -> Any:
 
 
 def _refusing(tool: Callable[..., Answer], refusal: type[Exception]) -> Callable[..., Answer]:
-    """Returns a tool that reports linkgauge's errors as messages, without a traceback."""
+    """Wraps a tool, so that linkgauge's errors become messages without a traceback."""
 
     @wraps(tool)
     def called(*arguments: Any, **given: Any) -> Answer:
@@ -108,7 +108,7 @@ def _refusing(tool: Callable[..., Answer], refusal: type[Exception]) -> Callable
 
 
 def _summary(found: linkgauge.MeasuredRun, *, every_cell: bool = False) -> Answer:
-    """Returns a run's document. Faultless cells are only counted by verdict, to keep it short."""
+    """Returns a run's document. Unless `every_cell`, only counts the cells without faults."""
     document = _read(CELLS.json(OneRun(found.run, found.outcome, found.folder)))
     cells, left_out = list[Answer](), Counter[str]()
     for cell in document["cells"]:

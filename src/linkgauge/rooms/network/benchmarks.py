@@ -1,5 +1,5 @@
-"""Defines benchmarks of network interfaces between ranks: pairs, and TransferBench 1.66's patterns
-in which all interfaces work: nicrings, and nica2a, where each sends to all of its group."""
+"""Defines benchmarks of network interfaces between ranks: pairs, and two patterns of TransferBench
+1.66. In `nicrings`, all interfaces form rings. In `nica2a`, each interface sends to its group."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between hosts or, with `gpus`, between their GPUs. `at_once`: all at once."""
+    """Copies between hosts or, with `gpus`, between their GPUs; `at_once` runs all together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -127,7 +127,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """Returns each rank's interface to other ranks; between GPUs, the one near its GPU."""
+    """Returns each rank's usual interface or, with `gpus`, the interface nearest its GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -179,8 +179,8 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Returns pairs of interfaces of different ranks: all pairs or, if `rails`, only those within
-    groups that have one interface of each rank."""
+    """Returns pairs of interfaces of different ranks: all pairs or, if `rails` is true, only pairs
+    within groups that have one interface of each rank."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -59,7 +59,7 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """Returns when the first copy began, and when each timed copy ended, by place."""
+        """Returns when the first copy began, and the end of each timed copy by the copy's place."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)
         self._enter()

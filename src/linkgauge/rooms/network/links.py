@@ -1,5 +1,5 @@
-"""Opens TCP connections between two ranks' interfaces, by the port and the secret in a buffer's
-handle. The destination answers, so that no rank sends into an abandoned connection."""
+"""Opens TCP connections between two ranks' interfaces. The port and a secret are in the handle of
+the destination's buffer. The destination confirms each connection before data is sent."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """How to reach a rank's buffer: its listening port, secret and interfaces' addresses, UCX's
-    memory, another tool's port, and the buffer's number."""
+    """How to reach a rank's buffer: by the rank's listening `port`, the secret `token` and the
+    interfaces' `addresses`, by UCX (`mapped`), or by another tool's port (`outside`)."""
 
     port: int
     token: bytes
@@ -90,8 +90,8 @@ class Door:
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """Returns connections by copy. All ranks connect before they accept, so that none waits for
-        another. Raises BackendError if one fails."""
+        """Connects to other ranks, then accepts their connections, so that no rank waits for
+        another. Returns the connections. Raises BackendError if a connection fails."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -134,8 +134,8 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Returns the destination's IP address (IPv4 first for perftest) and port for another tool.
-        Raises BackendError if it has no address."""
+        """Returns the destination's IP address, and the port at which another tool listens there.
+        Raises BackendError if the destination has no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -143,7 +143,7 @@ class Door:
             one for all_of in there.addresses for one in all_of if one not in ("127.0.0.1", "::1")
         )
         found = [*own, *others]
-        if copy.transfer.engine.kind == "rdma":
+        if copy.transfer.engine.kind == "rdma":  # perftest gets IPv4 if possible
             found.sort(key=lambda address: ":" in address)
         address = next(iter(found), None)
         if address is None:

@@ -1,4 +1,4 @@
-"""Runs tools between two ranks, until a deadline: the destination is server, the source client."""
+"""Runs other programs that measure between two ranks. The server runs at the destination."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 LEAST_RATE = 100e6
-"""The least rate in bytes/s of a tool's run. The run's time limit is the time at this rate, plus
-the seconds that any run may take."""
+"""A tool that moves fewer bytes/s than this may exceed its time limit."""
 POLICY = SamplingPolicy(seconds=0.5, loops=2, most=4)
 """The sampling policy of measurements with tools. A run takes a few tenths of a second longer than
 the measurement."""
@@ -43,8 +42,8 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A tool that measures between ranks. `package` is Debian's. `seconds` reads the time of all
-    loops from the client's output or file. `needs` is a text that the program's help must have."""
+    """A program that measures between ranks. `package` is a Debian package. `seconds` reads the
+    time of all loops from the output or a file. `needs` must occur in the program's help."""
 
     program: str
     package: str
@@ -154,7 +153,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether /proc/net shows a listener. The tool would take a test connection for its client."""
+    """Whether /proc/net shows a listener at a port. The tool must not see a test connection."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

@@ -1,5 +1,5 @@
-"""Backend `net`: interfaces move bytes between ranks. With TCP, the engine's rank measures from its
-first call until the last byte has arrived; if it is the sender, the destination confirms that."""
+"""Backend `net`: interfaces move bytes between ranks. With TCP, the rank of the engine measures the
+time until the last byte has arrived. If this rank sends, the destination confirms the arrival."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """A buffer. For UCX, `handle` is what its own worker uses, `mapped` what other ranks use."""
+    """A buffer of a rank. With UCX, this rank uses `handle`, and other ranks use `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -104,7 +104,7 @@ class NetRank(RankBackend):
         self._counted = counts_of(connections)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank refuses, or None; then rank 0, which knows both ends, decides."""
+        """Returns why this rank refuses a transfer. None leaves the decision to rank 0."""
         return refused(self._rules(transfer))
 
     def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:
@@ -138,7 +138,7 @@ class NetRank(RankBackend):
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Raises AllocationError, or Unsupported if this rank cannot place such memory."""
+        """Allocates a buffer in this rank. Raises BackendError or Unsupported if that fails."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")

@@ -24,7 +24,7 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """A rank's end of a copy: its buffer's `address` and `size`. `times`: this rank times it."""
+    """A rank's end of a copy, with the buffer's `address`. `times`: this rank measures the time."""
 
     place: int
     transfer: Transfer
@@ -38,8 +38,8 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Moves bytes from the monotonic time `at` on. Returns when the first stream began, and when
-    each timed copy ended, by place. Raises the first error after all streams have ended."""
+    """Moves bytes from the monotonic time `at` on (None: now). Returns when the first stream began,
+    and each timed copy's end, by place. Raises the first error after all streams have ended."""
     if not streams:
         return await_time(at), {}
 
@@ -65,7 +65,7 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Moves a stream's bytes. The destination's message starts the stream, or ends it."""
+    """Moves a stream's bytes. The destination sends a message before a pull, or after a push."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -99,7 +99,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Returns round trips, timed by the side that begins. Raises TookTooLong after silence."""
+    """Prepares round trips, timed by the side that begins. They raise TookTooLong after silence."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

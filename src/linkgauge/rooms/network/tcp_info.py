@@ -14,11 +14,11 @@ _FIELDS = {
     "rtt_us": ("I", 68), "least_rtt_us": ("I", 148), "window": ("I", 228),
     "data_segments_sent": ("I", 156), "segments_sent_again": ("I", 100), "segment_bytes": ("I", 16),
 }  # fmt: skip
-"""The fields that are added up over connections that sent data, each with its form and place.
-`busy_us` is the time in which a connection had data to send, `window_limited_us` that in which it
-had to wait for room at the receiver, and `buffer_limited_us` for a larger send buffer. `window` is
-the last receive window that the other end granted, and `segment_bytes` the longest segment that is
-sent. Older kernels lack the last fields of the struct."""
+"""The fields to add up over connections that sent data, each with its struct format and offset.
+`busy_us` is the time in which a connection had data to send. During `window_limited_us` it waited
+for the receiver, during `buffer_limited_us` for a larger send buffer. `window` is the last receive
+window that the other end granted, and `segment_bytes` the size of the longest segments that it
+sends, in bytes. Older kernels lack the struct's last fields."""
 _RECEIVED = {"data_segments_received": ("I", 152)}
 """The field that is added up over all connections."""
 

@@ -1,5 +1,5 @@
-"""Calls iperf3 and perftest, and parses their answers. perftest 4.5 and later write JSON, at first
-without quotes: it is read as YAML, which includes JSON."""
+"""Calls iperf3 and perftest, and parses their answers. Some versions of perftest write JSON without
+quotes, so perftest's answers are parsed as YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the loops' seconds at the received rate. Raises BackendError if iperf3 failed."""
+    """Returns the time of all loops at the received rate. Raises BackendError if iperf3 failed."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -94,7 +94,7 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
-    """Returns the loops' seconds from the client's file. Raises BackendError without a figure."""
+    """Reads the time of all loops from the client's file. Raises BackendError without a figure."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -107,7 +107,7 @@ def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a figure above 0: perftest prints 0 if it cannot measure the CPU's clock rate."""
+    """Returns a figure. Raises BackendError for 0: perftest could not measure the CPU's clock."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

@@ -1,5 +1,5 @@
-"""Calls UCX's C functions in libucp.so.0, which needs no packages of CUDA, unlike ucxx. Structures
-are those of ucp/api/ucp.h of UCX 1.12; later versions add fields at the end."""
+"""Calls UCX's C functions in libucp.so.0, because the package ucxx also needs packages of CUDA.
+Structures are as in ucp/api/ucp.h of UCX 1.12; later versions only add fields at the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Params(ctypes.Structure):
 
 
 class _WorkerParams(ctypes.Structure):
-    """Parameters of a worker. If they are empty, only one thread may use it."""
+    """Parameters of a worker. With empty parameters, only one thread may use the worker."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -140,7 +140,7 @@ def check(call: str, status: int, about: str = "") -> None:
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """What other ranks need to use memory: its worker's address, its key, and its first address."""
+    """What other ranks need to use memory: its owner's worker, its key and its first address."""
 
     worker: bytes
     key: bytes
@@ -170,7 +170,7 @@ class UcxEndpoint:
 
 
 class Worker:
-    """A UCX worker, for the thread that opens it. `settings` (`TLS`) add to the environment's."""
+    """A UCX worker for one thread. `settings` (such as `TLS`) override environment variables."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -200,7 +200,7 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """Maps memory for other ranks. `space` is given, as UCX may not recognise GPU memory."""
+        """Maps memory for other ranks. UCX may not recognise GPU memory without `space`."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,

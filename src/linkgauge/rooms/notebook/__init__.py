@@ -1,1 +1,1 @@
-"""Writes kept runs as tables."""
+"""Writes stored runs as tables for other programs."""

@@ -33,8 +33,8 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """Plans a collective over the numbers of devices in `asked`, by default 1, 2, 4 … and all of
-    the first set with collectives. Raises InputError for too few devices or unknown nodes."""
+    """Plans a collective for each device count in `asked` (default: 1, 2, 4 … and all). If
+    `by_node`, takes one device of each node. Raises InputError for too few devices or no nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -66,7 +66,6 @@ def kind_of(devices: Sequence[Device]) -> Member:
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
-    """Formats `float sum, 4 GPUs`."""
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 

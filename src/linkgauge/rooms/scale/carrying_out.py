@@ -1,4 +1,4 @@
-"""Measures a collective over several numbers of devices, then pairs that look slow."""
+"""Measures a collective over several numbers of devices, then pairs of devices that may be slow."""
 
 from __future__ import annotations
 

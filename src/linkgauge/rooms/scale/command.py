@@ -99,7 +99,7 @@ def requested(asked: ScaleOptions) -> RunRequest:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """Reads `1,2,4`. Returns ascending numbers without duplicates. Raises InputError."""
+    """Parses `1,2,4` to ascending numbers without duplicates. Raises InputError for other texts."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""The section of a report on the scaling of a collective."""
+"""Adds the report's section on the scaling of a collective."""
 
 from __future__ import annotations
 

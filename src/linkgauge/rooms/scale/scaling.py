@@ -1,5 +1,5 @@
-"""Computes the scaling of a collective, limits by the machine's links, and the knee with its cause.
-The knee is the number of devices where scaling stops."""
+"""Computes how a collective scales with the number of devices, what the links should allow, and the
+number of devices where scaling stops (the knee), with its cause."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ length."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """Returns a collective's scaling. Numbers of devices without figures are left out."""
+    """Returns the scaling of a run's collective. Leaves out device counts without figures."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -67,8 +67,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of the first N devices. N is the smallest number that is low, or the knee
-    if its cause is unknown."""
+    """Returns the pairs of devices to measure alone: pairs of the first N devices. N is the
+    smallest number of devices with a low figure, or where scaling stops for no known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -121,7 +121,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Whether a count is low or, without a verdict, below what rings of devices should reach."""
+    """Whether a count's figure is low or, if not judged, below what rings should reach."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
@@ -152,7 +152,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the bus bandwidth without the startup time, which the smallest size shows."""
+    """Returns the bus bandwidth without the startup time (`count.floor`)."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau

@@ -1,4 +1,4 @@
-"""Shows the scaling of a collective, the knee, and pairs that were measured alone."""
+"""Shows the scaling of a collective, its knee, and pairs of devices that were measured alone."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Prepares a kept run for other people: a packed file or a small page, if wanted without names."""
+"""Writes a stored run for other people, as an archive or as a small page without names."""

@@ -1,4 +1,4 @@
-"""Removes names from runs and journals. Texts are formed again from values, or left out."""
+"""Removes names from runs and journals. Replaces free texts by known sentences, or removes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOTATION = "linkgauge by ce sm cpu nic null host huge thp mapped pageable stagi
 
 
 def shared_texts() -> SharedTexts:
-    """Returns linkgauge's own words, which stay when texts are anonymised."""
+    """Returns an anonymiser that does not change linkgauge's words, such as benchmarks' names."""
     names = {*KNOWN, *CATALOG, *shipped(), *PROFILES, *COMMANDS}
     options = _words((*names, _NOTATION))
     titles = _words((STAGED.text, *(row.title for row in CATALOG.values())))

@@ -26,7 +26,7 @@ def share(asked: ShareOptions) -> int:
     """Write a run as one small page without names, and a card of text.
 
     The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB. The page says
-    what it has no room for. The card is six lines for a ticket: machine, verdict, figures, the
+    what was left out. The card is six lines for a ticket: machine, verdict, figures, the
     first finding, what is not judged, and the page. An existing file is never overwritten. Exits
     with 0 however the run ended.
 

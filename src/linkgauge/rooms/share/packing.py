@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """A packed run. `id` names the folder in the archive; `left_out` files cannot be anonymised."""
+    """An archive of a run. `id` names its folder. The files in `left_out` cannot be anonymised."""
 
     content: bytes
     id: str
@@ -33,7 +33,7 @@ class PackedRun(NamedTuple):
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
     """Packs a run's folder; equal folders give equal archives. Files that an interrupted run lacks
-    are made from its journal. Raises InputError for other folders, MissingPackage without zstd."""
+    are made from its journal. Raises InputError if there is no run, MissingPackage without zstd."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
@@ -76,7 +76,6 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns seconds since 1970: the end of the run, or its start if it was interrupted."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

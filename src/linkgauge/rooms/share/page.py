@@ -65,7 +65,7 @@ def shared(run: Run) -> OneRun:
 
 
 def small_page(one: OneRun) -> bytes:
-    """Returns the page: sections first, then attached files as far as there is room."""
+    """Returns the page as HTML. Attached files follow the sections if there is room."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -98,7 +98,7 @@ def _html(page: Page, drawer: Drawer) -> bytes:
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:
-    """Returns six lines about a run. The last line names the page, `file`, of `size` bytes."""
+    """Returns six lines about a run. The last names the page's `file` and its `size` in bytes."""
     run = one.run
     found = list(verdict(run, one.outcome, Closing()))
     problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))

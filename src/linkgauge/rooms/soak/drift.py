@@ -12,8 +12,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A lasting change of a cell. `ratio` is the last level divided by the first; `at` is the time
-    of the first change in seconds."""
+    """A lasting change of a cell. `ratio` is the last level of the figures divided by the first
+    level. `at` is the time of the first change in seconds."""
 
     cell: CellCourse
     ratio: float
@@ -22,7 +22,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns changes of at least `LEAST`, the worst first, corrected for the number of cells."""
+    """Returns the proven changes of at least LEAST, the worst first."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

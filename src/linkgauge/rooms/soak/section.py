@@ -110,7 +110,6 @@ def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, fl
 
 
 def _minutes(soak: Soak, number: int) -> float:
-    """Returns the middle of a time slice, in minutes since the start."""
     return (number + 0.5) * soak.slice / 60
 
 

@@ -1,1 +1,1 @@
-"""Measures traffic of host threads and devices in stages: together and alone."""
+"""Measures how fast host threads and devices use a staging buffer, together and alone."""

@@ -1,6 +1,6 @@
-"""The staged traffic test: host threads and a device use one staging buffer as fast as they can,
-together and alone. Both rates refer to the same time. Source: the manual page of
-gc-hosttraffictest, whose tiles correspond to the device's streams."""
+"""Defines the staged traffic test: host threads and a device use one buffer as fast as they can,
+together and alone. The rates of both refer to the same time. Source: the manual page of
+gc-hosttraffictest. The tiles in it correspond to a device's streams."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ _HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> "
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """The access of each side to the buffer. A side that is None does nothing."""
+    """How the host and the device access one buffer together. A side that is None does nothing."""
 
     host: Access | None
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
         return self.title(device).replace(" -> ", "_to_").replace(" <- ", "_from_")
 
     def title(self, device: str = "device") -> str:
@@ -65,7 +64,7 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """Users of a buffer: a device's `engine` (`cuda:0.sm`), and host `threads` (`host:0.cpu*7`)."""
+    """A buffer's users: a device's `engine` (`cuda:0.sm`), and host `threads` (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -83,7 +82,8 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """Backend host uses threads as device. Raises InputError without a device or known engine."""
+    """Returns the buffer's users for each device. On backend host, threads replace the device.
+    Raises InputError if there is no device or the engine is unknown."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -94,8 +94,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Returns the pieces of a device's work. `size` and `payload` are in bytes. Raises InputError
-    for values that no device supports."""
+    """Returns the pieces in which a device copies. `size` and `payload` are in bytes. Raises
+    InputError for values that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -109,7 +109,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """By default, threads use all CPUs of the node but one, which starts the device's work."""
+    """By default, uses threads on all CPUs of the node but one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -118,7 +118,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Threads replace the device, one for each stream, on at most half of the CPUs."""
+    """Replaces the device by threads: one for each stream, at most half as many as CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -136,7 +136,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Returns benchmarks with combinations as rows and devices as columns, without empty ones."""
+    """Returns benchmarks of host and device together and of each alone. Devices are columns."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -160,14 +160,13 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes that each side (`host`, `device`) moved in all samples, which took `seconds`: the
-    device's time, or the host's if it was alone."""
+    """The bytes that each side (`host`, `device`) moved in all samples. `seconds` is the device's
+    time, or the host's time if the host was alone."""
 
     seconds: float
     moved: dict[str, float]
 
     def rate(self, side: str) -> float:
-        """Returns a side's rate in bytes/s."""
         return self.moved[side] / self.seconds
 
 
@@ -185,14 +184,13 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def gigabits(rate: float) -> str:
-    """Formats a rate in bytes/s as 10^9 bits a second."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Returns a text on a rate below its minimum (bytes/s; 0: no minimum), or None."""
+    """Returns a message if a rate is below its minimum in bytes/s (0: no minimum), else None."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -203,7 +201,7 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The device uses `streams` of an engine of the kind `by`; the host uses `threads`."""
+    """The staged traffic test. The device has `streams` streams on its engine `by` (sm, ce)."""
 
     by: str = "sm"
     streams: int = 32

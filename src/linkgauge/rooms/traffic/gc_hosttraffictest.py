@@ -1,5 +1,5 @@
-"""Graphcore's gc-hosttraffictest, by its manual page. Tiles stand for device streams, the payload
-for a kernel's access. `-r`, `--suppress-failure-reset`, `--dump-tile-overview` do nothing."""
+"""Emulates Graphcore's gc-hosttraffictest, after its manual page. Device streams stand for tiles,
+and a kernel's access for the payload. Ignores `-r` and `--suppress-failure-reset`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The options of a call. Bandwidths are in 10^9 bits a second."""
+    """The options of gc-hosttraffictest. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -107,7 +107,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """Returns settings. If tiles take part, the number of transfers is fixed, else the duration."""
+    """Returns settings with a fixed number of transfers or, if no tiles take part, a duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -133,7 +133,7 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Returns two factors of `count` or slightly more, the first of them at most `most`."""
+    """Returns two factors; their product is `count` or slightly more, the first at most `most`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -214,7 +214,6 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    """Parses options. Raises UsageError for unknown or contradictory options."""
     given = Parser(OPTIONS).given(arguments)
     if "device" not in given:
         raise UsageError("-d: give the id of the device, such as -d 0")

@@ -1,4 +1,4 @@
-"""Writes gc-hosttraffictest's output as on its manual page: lines, or one JSON document."""
+"""Prints results in the format of gc-hosttraffictest's manual page: lines or one JSON document."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """Formats `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
 
 def line(title: str, volume: Volume) -> str:
-    """Formats `buffer <- tile:  24.63 Gbps tile write, for 4.26 seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
@@ -77,7 +75,7 @@ def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> 
 def document(
     configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
 ) -> str:
-    """Returns JSON. All values are strings; fractions have 17 significant digits."""
+    """Returns the results as JSON. All values are strings; fractions have 17 significant digits."""
     root: dict[str, Mapping[str, object]] = {"configuration": configuration}
     for number, run in enumerate(runs):
         cells = [cell for result in run.results for cell in result.cells]

@@ -1,4 +1,4 @@
-"""Measures rounds of runs, with a progress bar for the user, and compares their settings."""
+"""Measures rounds of runs under several settings, shows progress, and compares the settings."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """Returns the significance as a fraction. Raises InputError for too few or too many rounds."""
+    """Reads the significance as a fraction. Raises InputError for too few or too many rounds."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -117,7 +117,7 @@ def check_rounds(rounds: int, significance: str) -> float:
 
 
 class MeasuredRounds(NamedTuple):
-    """Measured rounds. `end` is the exception that ended them early, such as Ctrl-C, or None."""
+    """The rounds that were measured. `end` is the exception that ended them early, or None."""
 
     taken: Sequence[RoundRun]
     variation: Variation
@@ -140,7 +140,7 @@ def carry_out(asked: RoundsRequest, form: Format) -> int:
 
 
 def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
-    """Measures and compares settings. Raises what ended the rounds if no run was measured."""
+    """Measures and compares settings. If no run was measured, raises the error that was met."""
     started, taken = now(), list[RoundRun]()
     end: BaseException | None = None
     try:
@@ -204,7 +204,7 @@ _Own = Mapping[int, CellFigure]
 
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Compares each setting with the first; Holm's method accounts for the number of tests."""
+    """Compares each setting with the first. Holm's method corrects for the number of tests."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
@@ -222,7 +222,7 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether any cell was tried under the first setting and under another one."""
+    """Whether some cell was measured under the first setting and under another one."""
     for own in _cells(runs, settings):
         first, *others = (any(one.status != "skip" for one in each.values()) for each in own)
         if first and any(others):

@@ -167,7 +167,7 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """`options` holds the values of each option as `vary` reads them: the first is the baseline."""
+    """A predefined experiment. An option's first value is the baseline of a comparison."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -239,8 +239,8 @@ def carry_out_named(asked: VaryOptions) -> int:
 
 
 def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
-    """Returns the words and options of an experiment. Options that the user gives replace its own.
-    Raises InputError for an unknown name, or if the experiment does not suit the machine."""
+    """Returns an experiment's command line and options. Options of the user replace the options of
+    the experiment. Raises InputError if the experiment is unknown or does not fit the machine."""
     name = str(asked.experiment)
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")

@@ -32,8 +32,8 @@ KEPT = 2000
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs a command in a shell with these variables (None unsets one), and returns the end of its
-    output. Raises LinkgaugeError if it fails; the message names the next step, `before`."""
+    """Runs a shell command with these variables (None unsets one). Returns the end of its output.
+    Raises LinkgaugeError if it fails; the message contains `before`, the name of the next run."""
     with ExitStack() as ending, Interrupts() as interrupts:
         with interrupts.held():  # Ctrl-C ends the command, also while it starts
             process = start(
@@ -78,7 +78,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """What to measure in rounds. `prepare` is a shell command that runs before each run."""
+    """What to measure in rounds. `prepare` is a shell command to run before each run, or None."""
 
     variants: tuple[Variant, ...]
     rounds: int
@@ -99,12 +99,12 @@ class Rounds(Observer):
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """A context in which a run is kept. Signals take effect at its end."""
+        """Returns a context in which a run is written. Signals take effect at its end."""
         with Interrupts() as interrupts, interrupts.held():
             yield
 
     def concluding(self) -> AbstractContextManager[None]:
-        """A context in which the comparison is kept. Signals do not interrupt it."""
+        """Returns a context in which the comparison is written. Signals do not interrupt it."""
         return undisturbed()
 
 
@@ -130,7 +130,7 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Gives a table its smallest size in any plan, because default sizes depend on free memory."""
+    """Gives each table its smallest size in all plans: default sizes depend on free memory."""
     counts = Counter[tuple[int, str, str]]()
     least: dict[tuple[str, str, int], int] = {}
     keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
@@ -154,8 +154,8 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Yields each run, also one that Ctrl-C interrupts; then it raises KeyboardInterrupt. Raises
-    LinkgaugeError if the command before a run fails, and all errors of a session."""
+    """Measures and yields each run. Raises KeyboardInterrupt after a run that Ctrl-C interrupted,
+    and LinkgaugeError if a session or the user's command fails."""
     variants, seeds = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -181,7 +181,7 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """Runs the command with the setting's options as variables such as LINKGAUGE_NUMA_NODE."""
+    """Runs the user's command, with a setting's options as variables like LINKGAUGE_NUMA_NODE."""
     if command is None:
         return None
     setting = variant.setting

@@ -64,8 +64,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Returns all combinations of values; the first one has all first values. Raises InputError if
-    there is only one combination, or if there are too many."""
+    """Returns all combinations of the options' values, beginning with all first values. Raises
+    InputError if there is only one combination, or if there are too many."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:
@@ -178,7 +178,7 @@ def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
 
 
 def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
-    """Reads `NAME=A,B`; `\\,` is a comma within a value. Raises InputError."""
+    """Reads `NAME=A,B` as a name and values. `\\,` is a comma in a value. Raises InputError."""
     name, equals, values = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         raise InputError(f"--env {text}: give the variable and its values: NAME=A,B")

@@ -1,1 +1,1 @@
-"""Virtual machines: compares a libvirt domain with its guest or its host, and writes better XML."""
+"""Compares a libvirt domain (virtual machine) with its guest or host, and writes better XML."""

@@ -1,4 +1,4 @@
-"""The command `linkgauge vm`: compares a definition of a guest with the guest or the host."""
+"""The command `linkgauge vm`: compares the definition of a virtual machine with guest or host."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A libvirt domain as plain values. Sizes are in bytes, vCPUs and cells have libvirt's numbers,
-CPUs and nodes the host's. None means that the domain leaves a value to libvirt."""
+"""Represents a libvirt domain. Sizes are in bytes. libvirt numbers vCPUs and cells (the guest's
+nodes); the host numbers CPUs and nodes. None means that libvirt chooses a value."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """Returns the numbers of sockets, cores and threads per core that these vCPUs show."""
+        """Returns the numbers of sockets, cores, and threads per core that hold these vCPUs."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """Returns the smallest part in several cells: its kind (`core`) and vCPUs."""
+        """Returns the kind (`core`) and vCPUs of the smallest part that spans cells, or None."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -59,13 +59,13 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part spans cells, and vCPUs are not all sockets unless they are all cells."""
+        """Whether no part spans cells. False if every vCPU is a socket, but not a cell."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns a topology with as few sockets as possible, none of which spans cells; one socket
-        if none fits, as with cells of 3 and 5 vCPUs. None if a core spans cells."""
+        """Returns the topology with the fewest sockets in which no socket spans several cells.
+        Returns one socket if no topology fits, or None if a core spans cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -84,7 +84,7 @@ class GuestNode(msgspec.Struct, frozen=True):
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True):
-    """How memory is taken from the host's nodes. `nodes` is None if numad chooses them."""
+    """How memory comes from the host's nodes. `nodes` is None if numad chooses them."""
 
     mode: str
     nodes: Cpus | None = None
@@ -108,7 +108,7 @@ class BusAddress(msgspec.Struct, frozen=True):
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """A PCI controller. An expander has a numbered root bus of its own, which belongs to a cell."""
+    """A PCI controller. An expander adds a root bus, which has a number and belongs to a cell."""
 
     index: int
     model: str
@@ -122,7 +122,7 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A passed-through device: its host address (`source`, as in sysfs) and its guest address."""
+    """A passed-through device: its address on the host (`source`, as in sysfs) and in the guest."""
 
     source: str
     guest: BusAddress | None = None
@@ -131,12 +131,12 @@ class HostDevice(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain. `vcpus` is the largest number of vCPUs; `enabled` are there at the start. If
-    `automatic`, numad chooses CPUs and nodes. vCPUs without a pin run on `cpuset`. `memory`
-    includes memory devices (`added_memory`, by cell); `current_memory` is what a balloon leaves.
-    `cpu` is a model, or the mode that takes the host's. `iommu` is the guest's own. `mediated`
-    counts vGPUs, `mapped` names devices of Proxmox VE's mapping. `elements` are XML that a
-    placement changes, `refused` elements that libvirt refuses, with the reasons."""
+    """A libvirt domain. `vcpus` is the largest number of vCPUs, `enabled` lists the vCPUs at the
+    start. If `automatic`, numad chooses CPUs and nodes. `cpuset` has the CPUs of vCPUs without a
+    pin. `memory` includes `added_memory`, the memory devices by cell. `current_memory` is the
+    memory that a balloon leaves. `cpu` is a model or a mode (host-passthrough). `mediated` is the
+    number of vGPUs. `mapped` names devices of Proxmox VE's mapping. `elements` has the XML that a
+    placement changes. `refused` has the elements that libvirt refuses, with reasons."""
 
     name: str
     form: str = "libvirt"
@@ -174,13 +174,13 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int | None:
-        """Returns all memory: that of cells and of memory devices or, without cells, `memory`."""
+        """Returns the memory of all cells and memory devices or, without cells, `memory`."""
         if not self.cells:
             return self.memory
         return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
 
     def pin_of(self, vcpu: int) -> Cpus | None:
-        """Returns a vCPU's CPUs, or None for all of the host's, or if numad chooses them."""
+        """Returns the CPUs of a vCPU, or None if it may use all, or if numad chooses them."""
         return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
 
     @property
@@ -189,8 +189,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return {"emulator": self.emulator_pin, **threads}
 
     def hides_threads(self, vendor: str | None) -> bool:
-        """Whether threads show as cores, without AMD's `topoext`: EPYC models have it, host-model
-        has the host's; host-passthrough and older models lack it. `vendor` is the host's."""
+        """Whether an AMD guest sees threads as cores, because its CPU lacks `topoext`."""
+        # By default, only EPYC models and host-model have `topoext`.
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
         is_x86 = self.kind != "qemu" and self.arch in (None, *X86)
@@ -221,8 +221,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciRoute(msgspec.Struct, frozen=True):
-    """The way to a device: a root bus (None for an expander without a number), then the slot and
-    the function of each bridge and of the device."""
+    """The path to a device: a root bus (None for an expander without a number), then the slot and
+    function of each bridge and of the device."""
 
     root_bus: int | None
     steps: tuple[tuple[int, int], ...]
@@ -244,7 +244,7 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """Reads `0-3,^2` into ascending numbers. Raises ValueError for what libvirt refuses."""
+    """Reads `0-3,^2` as ascending numbers. Raises ValueError for a text that libvirt refuses."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
@@ -263,7 +263,7 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
 
 
 def length(text: str) -> int:
-    """Returns about how many numbers the list `0-99,128` has, without building it."""
+    """Estimates how many numbers a list such as `0-99,128` has, without building it."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
 

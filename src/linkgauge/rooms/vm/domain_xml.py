@@ -50,7 +50,7 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """Reads a domain from a file, or stdin for `-`. Raises InputError if it defines none."""
+    """Reads a domain from a file, or from stdin for `-`. Raises InputError if it has no domain."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -66,7 +66,6 @@ def read_domain(path: Path) -> Domain:
 
 
 def parse_domain(content: bytes) -> Domain:
-    """Reads a domain from XML. Raises InputError if the content is not a domain."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
@@ -195,7 +194,7 @@ def _topology(element: Element) -> CpuTopology:
 
 
 def _cells(root: Element) -> tuple[GuestNode, ...]:
-    """Returns the cells by number. A cell without a number is numbered by its place."""
+    """Returns the cells by number. A cell without a number gets its position as number."""
     elements = root.findall("cpu/numa/cell")
     for place, element in enumerate(elements):
         element.attrib.setdefault("id", str(place))
@@ -235,7 +234,7 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Yields devices, also network adapters, except `unassigned` ones: guests do not see those."""
+    """Yields passed-through devices and network adapters, without `unassigned` ones."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -254,7 +253,7 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """Returns a PCI address, or None for another kind. Missing parts are 0, as for libvirt."""
+    """Returns a PCI address, or None for other addresses. Missing parts are 0, as in libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)

@@ -1,4 +1,4 @@
-"""Writes a message that asks a host's administrator for changes, the cheapest first."""
+"""Writes a message that asks a host's administrator for changes, the cheapest ones first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the message, empty if the host can mend nothing or the guest has another domain."""
+    """Returns the lines of the message to the administrator. Without findings that concern the
+    host, or if the domain is not this guest's, returns ()."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

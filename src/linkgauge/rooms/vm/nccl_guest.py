@@ -1,4 +1,4 @@
-"""Describes a guest for NCCL's topology file, with the host's switches above its cards."""
+"""Describes a guest for NCCL's topology file, with the host's switches above its devices."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NETWORK = 0x02
 
 
 def guest_of(domain: Domain, host: Machine) -> Machine:
-    """Returns the guest as a machine, with made-up addresses of bridges. Raises InputError if the
-    domain does not say where a device is in the guest."""
+    """Returns the guest as a machine. Bridges above the guest's devices get made-up addresses.
+    Raises InputError if the domain does not give a device's address in the guest."""
     buses = dict(_numbered(domain))
     devices = [one for one in domain.devices if one.source in host.functions]
     above = {one.source: host.pci_tree.above(one.source) for one in devices}
@@ -39,7 +39,7 @@ def guest_of(domain: Domain, host: Machine) -> Machine:
 
 
 def _numbered(domain: Domain) -> Iterator[tuple[int, int]]:
-    """Yields controllers and bus numbers. Firmware and Linux number buses depth first, by slot."""
+    """Yields the index and bus number of each PCI controller. Linux numbers depth first."""
 
     def below(index: int, number: int) -> Iterator[tuple[int, int]]:
         yield index, number

@@ -1,6 +1,6 @@
-"""Rules of libvirt that no other check covers. Each yields an element and why it is refused.
-Sources: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c,
-src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
+"""Finds elements of a domain that libvirt refuses, by rules that no other check covers. Sources:
+libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c, src/qemu/qemu_validate.c, and
+its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """The default host bridge of pseries cannot belong to a cell."""
+    """Refuses to assign the default host bridge of a pseries domain to a cell."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """passt, the program of some network interfaces, needs shared memory."""
+    """Refuses passt, a backend of network interfaces, without shared memory."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

@@ -1,4 +1,4 @@
-"""Shows the findings of a virtual machine, and the XML to use, to people and programs."""
+"""Shows the findings on a virtual machine, and the XML to use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. `running` and `defined` are a host's domains if none is given."""
+    """What `linkgauge vm` shows. `running` and `defined` are the names of the host's domains, which
+    are shown if no `domain` is given."""
 
     machine: Machine
     decision: Decision
@@ -55,7 +56,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Returns the placement as settings for what writes the domain's XML, such as KubeVirt."""
+        """Returns the placement as settings of the system that writes the XML, such as KubeVirt."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -160,7 +161,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """Returns the XML elements that a placement changes. `vendor` is the host CPU's."""
+    """Returns the XML elements that a placement changes. `vendor` is the host CPU's vendor."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -174,7 +175,7 @@ def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tu
 
 
 def text_of(element: Element) -> str:
-    """Returns an element as indented XML, in which all but printable ASCII is escaped."""
+    """Returns an element as indented XML. Escapes all characters but printable ASCII."""
     indent(element)
     element.tail = None
     text = tostring(element, encoding="us-ascii").decode()
@@ -306,7 +307,7 @@ def _slot(device: HostDevice) -> str:
 
 
 def has_expanders(domain: Domain) -> bool:
-    """Whether the machine type takes expanders (pxb-pcie): QEMU's q35 and Arm's virt do."""
+    """Whether the machine type supports PCI expanders (pxb-pcie): QEMU's q35 and Arm's virt do."""
     machine = domain.machine or ""
     return "q35" in machine or machine.startswith("virt")
 
@@ -324,7 +325,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns a function at a new address: a card's first is 0, others keep their distance."""
+    """Returns a PCI function's XML with its new address. A card's first function becomes 0."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

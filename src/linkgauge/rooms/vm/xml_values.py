@@ -1,4 +1,4 @@
-"""Reads values of XML elements. A garbled value is an InputError that names the element."""
+"""Reads values of XML elements. A garbled value raises an InputError that names the element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(element: Element | None, name: str) -> str | None:
 
 
 def attribute(element: Element | None, name: str, read: Callable[[str], Value]) -> Value | None:
-    """Returns an attribute's value; None if it is missing. Raises InputError if it is garbled."""
+    """Returns an attribute's value, None if missing. Raises InputError if it is garbled."""
     text = said(element, name)
     if element is None or text is None:
         return None
@@ -29,7 +29,6 @@ def attribute(element: Element | None, name: str, read: Callable[[str], Value]) 
 
 
 def required(element: Element, name: str, read: Callable[[str], Value]) -> Value:
-    """Returns an attribute's value. Raises InputError if it is garbled or missing."""
     value = attribute(element, name, read)
     if value is None:
         raise InputError(f"<{element.tag}> has no {name}: {HOW}")
@@ -41,7 +40,7 @@ def known(element: Element, names: Iterable[str], read: Callable[[str], Value]) 
 
 
 def content(element: Element | None, read: Callable[[str], Value]) -> Value | None:
-    """Returns the value of an element's text. Raises InputError if it is garbled."""
+    """Returns the value of an element's text, or None without one. Raises InputError if garbled."""
     if element is None:
         return None
     text = element.text or ""
@@ -51,7 +50,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns values by the number in `key`. Raises InputError if one is missing or repeated."""
+    """Returns values by attribute `key`. Raises InputError if a number is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)
@@ -62,13 +61,13 @@ def keyed(
 
 
 def size_of(element: Element | None) -> int | None:
-    """Returns an element's bytes, rounded up to a kibibyte, as libvirt does. None without one."""
+    """Returns an element's bytes, rounded up to a KiB as in libvirt, or None without an element."""
     size = content(element, sized_in(said(element, "unit")))
     return None if size is None else -(-size // 1024) * 1024
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """Returns a function that reads a number of this unit as bytes. None stands for `KiB`."""
+    """Returns a function that reads a number in this unit (None: KiB), and returns bytes."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 
@@ -86,7 +85,7 @@ def count(text: str) -> int:
 
 
 def register(text: str) -> int:
-    """Reads a number in the form of an address: `0x1b` or `27`."""
+    """Reads a part of an address: `0x1b` or `27`."""
     if not re.fullmatch(r"\s*(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,18})\s*", text, re.ASCII):
         raise ValueError("give a number such as 0x1b or 27")
     return int(text, 16 if "x" in text.lower() else 10)

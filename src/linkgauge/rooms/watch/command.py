@@ -55,8 +55,8 @@ class WatchOptions(Options):
 def watch(asked: WatchOptions) -> int:
     """Probe every link now and then, and report one that gets worse.
 
-    A probe measures as many cells as the budget allows, in turn, and leaves busy devices alone. The
-    figures go to the history. Ctrl-C ends the watch.
+    A probe measures the next cells that the budget allows, and omits busy devices. The figures go
+    to the history. Ctrl-C ends the watch.
 
     Examples:
         linkgauge watch --every 1h --budget 0.1%

@@ -1,5 +1,5 @@
-"""Finds cells that got worse, or that are worse than expected. Two slow measurements in a row make
-a cell degraded, and two good ones end this. Wrong bytes, errors and timeouts degrade it at once."""
+"""Finds cells that are worse than before or than expected. Two slow measurements in a row degrade a
+cell, and two good measurements restore it. Wrong bytes, errors and timeouts degrade it at once."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class _State:
 
 
 class Degradation:
-    """A figure is slow if it is low against its expectation, or if it is worse than usual by more
-    than `least` (by default that of its path) and by more than earlier figures vary."""
+    """Tracks degraded cells. A figure is slow if it is low for the hardware, or if its loss against
+    the usual figure exceeds both `least` and the variation of earlier figures."""
 
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
@@ -62,7 +62,7 @@ class Degradation:
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
-        """Learns the usual figures of the tables in `better` from `runs` (the latest first)."""
+        """Learns usual figures of the tables in `better` from earlier runs, the latest first."""
         series = grouped(
             (one.cell, one.figure)
             for run in runs
@@ -74,7 +74,7 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the figures since the last lasting change; if it was a loss, those before it."""
+        """Returns the figures after the last lasting change or, if that was a loss, before it."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -93,7 +93,8 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """Returns an event if the cell changed. `now` is in seconds, `time` is date and time."""
+        """Adds a measurement. Returns an event if the cell became degraded or recovered, else None.
+        `now` is in seconds, `time` a date and time."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)

@@ -1,4 +1,4 @@
-"""Events of a watch, one line each. Times are ISO 8601 (UTC), figures in the cell's unit."""
+"""Defines a watch's events, one per line. Times are ISO 8601 (UTC), figures in the cell's unit."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
     cells: The number of cells that the probe measured.
     seconds: The seconds in which the probe kept devices busy.
     busy: The seconds in which the whole watch kept devices busy.
-    elapsed: The seconds of all whole intervals so far.
+    elapsed: The seconds that the watch has lasted, to the end of this interval.
     duty: The share of `elapsed` in which devices were busy, from 0 to 1.
     degraded: The number of cells that are degraded now.
-    left_alone: The reasons why devices were left alone, by their memory."""
+    left_alone: The reasons why devices were not measured, by the names of their memories."""
 
     number: int
     cells: int
@@ -73,14 +73,14 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
     cell: The cell.
-    bytes: The number of bytes to which its figure refers; null for work without memory.
+    bytes: The bytes to which the figure refers; null for work without memory.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
       `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of the cell's figures.
     simulated: Whether the machine is simulated.
     figure: The cell's figure; null if there is none.
     usual: The cell's usual figure; null if unknown.
-    earlier: The number of earlier probes and runs with the usual figure.
+    earlier: The number of earlier figures; `usual` is their median.
     expected: The figure that the hardware should reach; null if unknown.
     share: The figure's share of what the hardware should reach when nothing is degraded; null if
       the cell is not judged.
@@ -142,14 +142,14 @@ class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
 class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     """The watch has ended.
 
-    verdict: The verdict on all probes, in the words for runs: `fail` if the doctor found a failure,
-        `low` if cells are degraded.
+    verdict: The verdict on all probes: `fail` if the doctor found a failure, `low` if cells are
+        degraded.
     exit_code: The exit code of the watch.
     findings: The doctor's findings about what the probes measured, each once.
     probes: The number of probes.
     cells: The number of cells measured in all probes.
     busy: The seconds in which the probes kept devices busy.
-    elapsed: The seconds of all whole intervals.
+    elapsed: The seconds that the watch has lasted, to the end of the last interval.
     duty: The share of `elapsed` in which devices were busy, from 0 to 1.
     degraded: The cells that are still degraded."""
 
@@ -177,7 +177,7 @@ def event_json(event: Event) -> str:
 
 
 def event_line(event: Event) -> Line | None:
-    """Formats an event. Returns None for events that people need not see."""
+    """Formats an event, or returns None if it is only for programs."""
     said = _said(event)
     if said is None:
         return None
@@ -209,7 +209,6 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """Formats `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
     cell = event.cell
     size = f" {format_size(event.bytes)}" if event.bytes else ""
     parts = []
@@ -229,7 +228,6 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """Formats `44% of` or, for a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -250,7 +248,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """Formats a percentage. A small share has only one digit: `0.00009%`."""
+    """Formats the share of busy time. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -1,4 +1,4 @@
-"""Chooses the cells of the next probe, in turn and within the budget; busy devices wait."""
+"""Chooses the cells of the next probe, in turn and within the budget. Busy devices are left out."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ the estimate at once."""
 
 
 class ProbeSchedule:
-    """Cells take turns. A probe may keep devices busy for the share `budget` of `every` seconds;
-    unused or exceeded time counts for later probes."""
+    """A queue of cells to measure. `every` is the seconds between probes; `budget` is the share of
+    them that a probe may take. Unused and excess time counts for later probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -97,8 +97,7 @@ class ProbeSchedule:
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> list[CellId]:
-        """Returns the next free cells that fit into the time; other cells keep their turn. Of a
-        table that was never measured, it returns only one cell, because the cost is a guess."""
+        """Returns the next cells whose devices are free, as many as the time allows."""
         left, chosen = self._credit * MARGIN, list[CellId]()
         known, guessed = {of.table for of in self._costs}, set[TableId]()
         for of, cell in self._turns.items():
@@ -108,7 +107,7 @@ class ProbeSchedule:
             if left < 0:
                 break
             chosen.append(of)
-            guessed |= {of.table} - known
+            guessed |= {of.table} - known  # one cell each, because costs are guesses
         return chosen
 
     def has_room(self, of: CellId, spent: float) -> bool:
@@ -129,7 +128,7 @@ class ProbeSchedule:
         self._turns = {of: self._turns[of] for of in sorted(self._turns, key=order)}
 
     def _cost(self, of: CellId) -> float:
-        """Returns a cell's last cost in seconds; if unknown, that of the most expensive cell."""
+        """Returns a cell's estimated seconds. An unknown cell costs as much as the dearest one."""
         if of in self._costs:
             return self._costs[of]
         return max(self._costs.values(), default=REPETITION_SECONDS * 4 + setup_seconds(of.size))

@@ -56,8 +56,6 @@ Tell = Callable[[Event], None]
 
 
 class WallClock:
-    """A clock in seconds that can also wait."""
-
     def now(self) -> float:
         return time.monotonic()
 
@@ -66,8 +64,8 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A watch with a probe every `every` seconds, for `seconds` or `probes`, else without end.
-    `budget` limits the share of time of busy devices. Changes below `least` are ignored."""
+    """A watch with a probe every `every` seconds, until `seconds` or `probes` are over, if given.
+    `budget` limits the share of time that devices are busy. `least` is the least loss to report."""
 
     request: RunRequest
     every: float
@@ -90,8 +88,7 @@ class Watch:
         self._began = clock.now()
 
     def carry_out(self) -> int:
-        """Returns the exit code. Ctrl-C or SIGTERM ends the watch: its end is reported, then
-        KeyboardInterrupt is raised."""
+        """Watches, and returns the exit code. Raises KeyboardInterrupt on Ctrl-C or SIGTERM."""
         try:
             self._probe()
             while self._number != self._asked.probes and self._wait():
@@ -149,10 +146,10 @@ class Watch:
         return len(chosen)
 
     def _next(self) -> tuple[RunRequest, dict[str, str]]:
-        """Returns the next request, and why devices are busy. A simulated request holds the number
-        of cells measured so far, which decides when faults begin."""
+        """Returns the next request, and why devices are busy, by device."""
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
+            # Simulated faults begin after a number of cells.
             simulation = replace(simulation, passed=simulation.passed + self._cells)
             settings = replace(request.settings, simulation=simulation)
             return replace(request, settings=settings), {}
@@ -221,8 +218,8 @@ class Watch:
         )  # fmt: skip
 
     def _outcome(self) -> Outcome:
-        """Returns the outcome. Its code is 3 if a cell cannot be measured, 1 for a loss or failure,
-        4 if no cell was measured."""
+        """Returns the outcome. Its exit code is 3 if a cell cannot be measured, else 1 for a loss
+        or a failure, else 4 if nothing was measured."""
         whys, findings = self._degradation.whys(), tuple(self._findings.values())
         is_stopped = not {"error", "timeout"}.isdisjoint(whys)
         code = 3 if is_stopped else int(bool(whys) or failed(findings))
@@ -282,7 +279,7 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: WallClock) -> int:
-    """Watches `otherwise` if the request has no cells here. Raises InputError if both have none."""
+    """Watches the request or, if it has no cells, `otherwise`. Raises InputError without cells."""
     for request in filter(None, (asked.request, otherwise)):
         asked = replace(asked, request=request)
         with opened(request) as session:

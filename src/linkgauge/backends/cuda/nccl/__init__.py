@@ -1,1 +1,1 @@
-"""Collectives by NCCL."""
+"""How collectives are carried out by NCCL."""

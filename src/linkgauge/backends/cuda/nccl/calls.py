@@ -1,4 +1,4 @@
-"""The library calls that make up a collective. They are the same as in nccl-tests (src/*.cu)."""
+"""Which library calls make up a collective. They are the same as in nccl-tests (src/*.cu)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """`place` is the copy's index in the group. In place, `send` and `receive` are one address."""
+    """A rank of a collective. `place` is its copy's index. In place, both addresses are equal."""
 
     place: int
     rank: int
@@ -45,7 +45,7 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """Returns the address of the data to send. In place, it lies in the receive buffer."""
+        """The address of the data to send. In place, the data is in the receive buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -61,7 +61,7 @@ def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
     """Returns the calls of an iteration. Calls that wait for each other form an NCCL group. Raises
-    Unsupported if the iteration needs no call."""
+    Unsupported if an iteration needs no call."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)
@@ -133,7 +133,7 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """In step i, ranks whose numbers differ in bit i exchange all shares that they hold so far."""
+    # In step i, ranks whose numbers differ in bit i exchange all shares that they hold.
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

@@ -1,5 +1,5 @@
-"""Collectives by NCCL. As in nccl-tests, a single thread of each process makes all calls, within
-one NCCL group and in native code; the host's clock runs until all streams have finished."""
+"""How NCCL carries out collectives. As in nccl-tests, one thread of each process makes all calls in
+one NCCL group, in native code. The host's clock runs until all streams have finished."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's side of a copy. A warm-up fills NCCL's buffers, so that while the copy
-    is timed as many bytes enter the buffers as leave them."""
+    """Returns the work of this process in a copy: to send or to receive."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -67,6 +66,7 @@ def passing(passage: Passage, copy: Copy) -> StreamWork:
     enqueue([device.stream(0)], 1)
     device.call("cuStreamSynchronize", device.stream(0))
     passage.nccl.check(passage.communicator)
+    # The warm-up fills NCCL's buffers: timed loops then put in as many bytes as they take out.
     return StreamWork(device, "nccl", enqueue, (_ENTRIES, 0), warm_up=warm_ups(copy))
 
 
@@ -85,7 +85,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Loads NCCL at the first use. Raises Unsupported if NCCL is missing."""
+        """NCCL, loaded at the first use. Raises Unsupported if NCCL is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -123,8 +123,8 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a collective. If other processes take part, `tokens` has a token for each group
-        of ranks. Raises Unsupported if NCCL or a device cannot do it."""
+        """Returns a collective. If other processes take part, `tokens` has one token for each group
+        of ranks. Raises Unsupported if NCCL or a device does not support the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -163,7 +163,7 @@ class NcclCommunicators:
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Both processes give the same `token`. Returns when the other process has joined."""
+        """Joins two processes that give the same `token`. Returns when both have joined."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 

@@ -1,4 +1,4 @@
-"""Repeats and times a collective, and checks its result."""
+"""Repeats and times a collective of NCCL, and checks its result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THREADS, _BLOCKS = 512, 8
 
 
 class _Content(ctypes.Structure):
-    """The struct `Content` of content.cuh."""
+    """Mirrors the struct `Content` of content.cuh, which describes the data of a collective."""
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in ("seed", "ranks", "share", "largest")),
@@ -170,7 +170,6 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Returns the seconds until all work has ended. Raises the error of a failed call."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -189,7 +188,7 @@ class NcclGroup(CollectiveGroup):
         return driver.error(name, driver.enums.CUresult(status))
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns for each rank the seconds of each iteration, by events on its device."""
+        """Returns the seconds of each iteration for each rank, by events on the rank's device."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
             calls: list[LibraryCall] = []

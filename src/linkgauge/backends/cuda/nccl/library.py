@@ -1,4 +1,4 @@
-"""Calls NCCL and translates its errors. NVIDIA's package nccl4py creates the communicators."""
+"""Calls NCCL and raises its errors. NVIDIA's package nccl4py creates the communicators."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """Returns a function's address. Raises Unsupported if this NCCL lacks the function."""
+        """Returns a function's address. Raises Unsupported if this NCCL has no such function."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
@@ -59,7 +59,7 @@ class Nccl:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Returns Unsupported if NCCL rejects the call's arguments, else BackendError."""
+        """Returns the exception for a failed call: Unsupported (bad arguments) or BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -72,7 +72,7 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """`here` has the numbers and devices of this process's ranks. Waits for other processes."""
+        """Creates communicators for this process's ranks (`here`). Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -106,7 +106,7 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """Returns NCCL's code. A scaled sum's code is made for each rank, and freed by `owner`."""
+        """Returns NCCL's code of a reduction. `owner` frees the code of a scaled sum."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -128,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Within the block, calls form an NCCL group, as calls that wait for each other must."""
+        """Within the block, calls form an NCCL group, so that they may wait for each other."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -138,12 +138,12 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends `count` open NCCL groups after a failed call: they would block all later calls."""
+        """Ends `count` NCCL groups after a failed call. Open groups would block later calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Returns a handle for `unregister`. In an NCCL group, it is valid after that ends."""
+        """Registers a buffer. Returns its handle. An NCCL group fills it in only at the end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)
@@ -158,7 +158,7 @@ class Nccl:
 
 
 def open_nccl() -> Nccl:
-    """Raises Unsupported with the remedy if NCCL or nccl4py is missing."""
+    """Loads NCCL. If NCCL or nccl4py is missing, raises Unsupported with a remedy."""
     try:
         core = import_module("nccl.core")
     except (ImportError, RuntimeError) as error:

@@ -1,1 +1,1 @@
-"""Reads facts about NVIDIA GPUs from NVML, NVIDIA's management library."""
+"""How facts about NVIDIA GPUs are read from NVML, NVIDIA's management library."""

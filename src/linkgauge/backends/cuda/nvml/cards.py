@@ -1,4 +1,4 @@
-"""Lists NVIDIA's cards by NVML, because CUDA's driver would take 1 to 2 s to start."""
+"""Lists NVIDIA GPUs by NVML, because starting CUDA's driver would take 1 to 2 s."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """`index` is the GPU's number in CUDA, `place` PCI domain, bus, device; `memory` in bytes."""
+    """A GPU as NVML lists it. `index` is its number in CUDA, `memory` is in bytes, and `place` is
+    the PCI domain, bus and device."""
 
     place: tuple[int, int, int]
     model: str
@@ -78,8 +79,8 @@ class CardsGlance:
 
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
-    """Returns the cards in CUDA's order, or None if only CUDA knows it: NVML does not answer, a
-    card has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
+    """Returns the GPUs in CUDA's order, or None if only CUDA knows the order: NVML does not answer,
+    a GPU has MIG instances or uses the host's memory, or a variable lets CUDA choose."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -97,7 +98,7 @@ def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
 
 
 def why_none() -> str:
-    """Returns why CUDA shows no device: MIG mode, if NVML knows, or the environment."""
+    """Returns why CUDA shows no device: MIG mode (if NVML reports it) or the environment."""
     found = []
     with suppress(Exception):  # the binding's errors share no base class
         library = open_library()
@@ -112,7 +113,7 @@ def why_none() -> str:
 
 
 def _card(library: Any, handle: Any) -> Card | None:
-    """Returns None for a card with MIG instances, or whose memory or PCI address NVML omits."""
+    # CUDA alone knows the devices of a GPU with MIG instances, or without its own memory.
     asked = Questions(library, handle)
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     memory = _memory(asked)
@@ -135,7 +136,7 @@ def _card(library: Any, handle: Any) -> Card | None:
 
 
 def _memory(asked: Questions) -> int | None:
-    """Returns usable bytes: the total without the driver's reserve, if this NVML reports it."""
+    # The total, less the driver's reserve if this NVML reports it.
     second = getattr(asked.library, "nvmlMemory_v2", None)
     if second is not None:
         found = asked.ask("memory", "nvmlDeviceGetMemoryInfo", second)
@@ -146,16 +147,16 @@ def _memory(asked: Questions) -> int | None:
 
 
 def _ordered(cards: Sequence[Card], order: str | None) -> list[Card] | None:
-    """Returns the cards in CUDA's order, or None if only CUDA knows it. PCI_BUS_ID orders by PCI
-    address. The default FASTEST_FIRST is undocumented (CUDA Programming Guide, "CUDA Environment
-    Variables"), but has ordered cards of one model by PCI address in all recorded runs."""
+    # PCI_BUS_ID orders by PCI address. The default FASTEST_FIRST is undocumented (CUDA Programming
+    # Guide, "CUDA Environment Variables"), but has ordered GPUs of one model by PCI address in all
+    # recorded runs.
     if order != "PCI_BUS_ID" and len({(card.model, card.memory) for card in cards}) > 1:
         return None
     return sorted(cards, key=lambda card: card.place)
 
 
 def _visible(cards: Sequence[Card], wanted: str | None) -> list[Card] | None:
-    """Returns the cards that CUDA_VISIBLE_DEVICES leaves, or None if only CUDA can tell."""
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES selects, or None if only CUDA can tell."""
     if wanted is None:
         return [*cards]
     words = wanted.split(",")
@@ -196,7 +197,7 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """Facts that NVML does not report are null. If the GPU does not answer, `up` is false."""
+        """Reads a GPU. Unreported values are None. `up` is false if the GPU does not answer."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
@@ -236,6 +237,6 @@ def _read(asked: Questions, number: int) -> LiveDevice:
 
 
 def _pcie_rate(asked: Questions, direction: str) -> float | None:
-    """Returns the PCIe traffic in one direction, in bytes/s, which NVML counts for 20 ms."""
+    # NVML counts for 20 ms.
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)

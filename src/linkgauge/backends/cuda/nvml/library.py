@@ -1,5 +1,5 @@
-"""Reads facts about devices from NVML, by nvidia-ml-py. Any call may fail (in a virtual machine,
-without root, with an older driver): the fact is then null, and `unknown` holds the reason."""
+"""How facts about devices are read from NVML by nvidia-ml-py. If a call fails (in a virtual
+machine, without root, with an older driver), the fact is null, and `unknown` has the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns those of `pids` that are not linkgauge's own, or None if /proc hides one of them."""
+    """Returns the processes that are not linkgauge's, or None if /proc hides one of `pids`."""
     found = sorted(set(pids))
     if any(root.text(f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -68,7 +68,7 @@ _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """Raises Unsupported with the remedy if NVML is not available."""
+    """Opens NVML. Raises Unsupported with a remedy if NVML is not available."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -93,8 +93,8 @@ def is_lost(asked: Questions) -> bool:
 
 
 class Card(Protocol):
-    """What NVML finds a device by, and what it does not tell. `index` is its number in CUDA, `near`
-    the nearest NUMA node. Calls may raise LinkgaugeError."""
+    """A GPU that NVML can find. `index` is the GPU's number in CUDA. `near` is the nearest NUMA
+    node. The methods may raise LinkgaugeError."""
 
     @property
     def index(self) -> int: ...
@@ -139,7 +139,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Reads the sensors of these devices, except for those that NVML does not know."""
+        """Reads the sensors of these devices. Devices that NVML does not know are left out."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -162,7 +162,6 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: Card) -> Questions:
-        """Raises DeviceLost for a lost device, Unsupported if NVML does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -179,7 +178,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """May be called again. Another thread that asks NVML meanwhile gets no error."""
+        """Closes NVML. May be called again. Other threads that ask NVML meanwhile get no error."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -187,7 +186,7 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: Card) -> Any:
-    """A MIG instance has the handle of its GPU, whose links and clocks they are."""
+    # A MIG instance has no handle of its own for links and clocks: its GPU's is used.
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())

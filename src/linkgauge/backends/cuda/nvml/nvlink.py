@@ -1,4 +1,4 @@
-"""Reads a device's product, fabric, NVLinks and NVLink-C2C (its links to the CPU) from NVML."""
+"""How a GPU's product, fabric, NVLinks and NVLink-C2C (its links to the CPU) are read from NVML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """`near` is NVLink-C2C's NUMA node. `peers` maps PCI addresses to names of device memories."""
+    """Reads a device's links. `near` is the NUMA node to which NVLink-C2C leads. `peers` has the
+    memories of other devices by PCI address."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -97,7 +98,7 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns the payload bytes sent and received. NVML counts in KiB before NVLink 5."""
+    """Returns the payload bytes that a link sent and received (before NVLink 5, whole KiB)."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -123,14 +124,14 @@ def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None
 
 
 def pci_address(info: Any) -> str | None:
-    """Returns a PCI address in the form of sysfs, or None if NVML reports an empty address."""
+    """Returns a PCI address as sysfs writes it, or None if NVML reports an empty address."""
     if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
         return None
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
 def text(value: Any) -> str | None:
-    """Returns NVML's answer as a string: older versions of nvidia-ml-py return bytes."""
+    """Returns NVML's answer as a string, as older versions of nvidia-ml-py return bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -177,14 +178,14 @@ def board(asked: Questions, model: str) -> dict[str, str | None]:
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """Returns SXM or PCIe, or None if neither the model nor the part number shows which."""
+    """Returns SXM or PCIe, or None if neither model nor part number of the board shows it."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """Returns the NVLink domain, which may span machines. `found` is what `fabric` returned."""
+    """Returns the name of the NVLink domain, or None if NVML reports none."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None

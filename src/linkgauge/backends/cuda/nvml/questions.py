@@ -1,4 +1,4 @@
-"""Questions to NVML, any of which may have no answer."""
+"""Asks NVML about a device. Any call may fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GPU_IS_LOST = 15
 
 
 class Questions:
-    """About one device. Without an answer, the value is None, and `unknown` has the reason."""
+    """Asks NVML about one device. Unanswered values are None; `unknown` has the reasons."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library

@@ -1,4 +1,4 @@
-"""Sends a server a fixed number of requests at once (closed loop), or at random times (open)."""
+"""Loads a server with a fixed number of concurrent requests, or with requests at random times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Returns what loads the server. Raises Unsupported, MissingPackage, or BackendError if the
-    server does not answer."""
+    """Returns a group that sends requests to the workload's server. Raises Unsupported if the
+    workload has no server, MissingPackage, or BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

@@ -1,4 +1,4 @@
-"""Sends requests at their due times, and measures the answers."""
+"""Sends requests to an inference server, and times its answers. Has the client for OpenAI's API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """When an answer ended and, if streamed, when each token came, in monotonic seconds."""
+    """A server's answer. `ended` is when it was complete. `came` are the times when the tokens of a
+    stream arrived. Times are seconds of the monotonic clock."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -43,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Sends a request and reads the whole answer. Is thread-safe. Raises BackendError."""
+        """Sends request `number` and reads the answer. Is thread-safe. Raises BackendError."""
         ...
 
     def close(self) -> None: ...
@@ -55,12 +56,11 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """Returns the seconds from the due time to the end of the answer."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """Returns `count` random times of a Poisson process, in seconds from 0."""
+    """Returns `count` random times of a Poisson process, in seconds. The first time is 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -69,7 +69,7 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """Loads a server. A sample lasts from its first request's due time until all are answered."""
+    """Sends requests to a server. A sample ends when all of its requests are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -190,7 +190,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """An HTTP client with a connection per thread. Answers are streamed, to time their tokens."""
+    """A client for OpenAI's HTTP API, with one connection for each thread. It reads answers as
+    streams, because it times their tokens."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -278,7 +279,7 @@ class OpenAiClient:
 
 
 class _Wrong(ValueError):
-    """Raised for an invalid answer, with the reason in words."""
+    """Raised for an answer that cannot be used. The message is the reason."""
 
 
 class _BoundedAnswer:
@@ -301,7 +302,7 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Reads to the answer's end, so that the connection is free. Raises _Wrong if it is cut."""
+        """Ends reading, to free the connection. Raises _Wrong if the answer is not complete."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

@@ -1,4 +1,4 @@
-"""AI workloads that the backend `torch` carries out on a device."""
+"""Runs AI workloads on the devices of backend `torch`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 4096
 
 
 class Workloads:
-    """Prepares workloads. Consecutive cells share a model's weights and each device's rates."""
+    """Prepares workloads. Keeps the last model's weights and the devices' rates for later cells."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch

@@ -1,5 +1,5 @@
-"""Computes Llama's decoder with fused products, and a cache at a fixed address for CUDA graphs.
-Tests compare all numbers with transformers' LlamaForCausalLM."""
+"""Computes Llama's decoder with few, large matrix products. The cache of keys and values has a
+fixed address, so CUDA graphs can use it. Tests compare with transformers' LlamaForCausalLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """A layer's weights, laid out as in torch.nn.Linear. `inputs` makes queries, keys, values."""
+    """A layer's weights, laid out as in torch.nn.Linear. `inputs` is for queries, keys, values."""
 
     first_norm: Any
     inputs: Any
@@ -29,7 +29,7 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """Rotary embeddings' cosines and sines by position; a sine that is subtracted is negative."""
+    """The cosines and sines of rotary embeddings by position. Half of the sines are negated."""
 
     cosines: Any
     sines: Any
@@ -62,7 +62,7 @@ def views(flat: Any, shape: ModelShape) -> Layer:
 
 
 def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
-    """Draws the weights of a layer: N(0, 0.02²), and 1 for norms."""
+    """Fills `flat` with a layer's random weights, from N(0, 0.02²); the weights of norms are 1."""
     flat.normal_(0.0, _DEVIATION, generator=generator)
     layer = views(flat, shape)
     layer.first_norm.fill_(1.0)
@@ -71,7 +71,7 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Returns rotary embeddings of positions from 0 on (Su et al., RoFormer, 2021)."""
+    """Returns rotary embeddings of the first `positions` positions (Su et al., RoFormer, 2021)."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -86,7 +86,7 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """Returns a layer's parts before and after attention, on tensors, for torch to compile."""
+    """Returns two functions of tensors: a layer's computation before attention, and after it."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -119,7 +119,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Compiles a layer's parts for fixed shapes, and tunes kernels of single-row products."""
+    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -167,7 +167,8 @@ def attention(
 
 
 class KeyValueCache:
-    """Keys and values: two tensors (batch, positions, heads, size of a head) for each layer."""
+    """The keys and values of all layers: per layer two tensors of the shape (batch, positions,
+    heads, size of a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -192,7 +193,7 @@ class KeyValueCache:
 
 
 class Decoder:
-    """A model with random weights. Without `resident`, its layers are not on the device."""
+    """A Llama model with random weights. Unless `resident`, its layers are not on the device."""
 
     def __init__(
         self,
@@ -232,7 +233,7 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores (batch, vocabulary) of the token after `tokens` (batch, tokens)."""
+        """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])
@@ -243,7 +244,7 @@ class Decoder:
         return torch.nn.functional.linear(last, self.embedding)
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Returns random tokens (batch, tokens). Equal seeds give equal tokens on any device."""
+        """Returns random tokens (batch, tokens). A seed gives the same tokens on any device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)

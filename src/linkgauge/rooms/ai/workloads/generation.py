@@ -1,4 +1,4 @@
-"""Inference workloads: a pass over prompts (prefill), and the generation of tokens (decode)."""
+"""Measures inference: a pass over prompts (prefill), and the generation of tokens (decode)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """Returns about a layer's peak bytes: input, output, SwiGLU's inputs and their product."""
+    """Estimates the peak bytes of a layer's activations: input, output, SwiGLU's tensors."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
@@ -93,7 +93,7 @@ class Prefill(Inference):
 
 
 class Decode(Inference):
-    """Generates tokens: on CUDA by graphs, at batch 1 of compiled kernels if these are faster."""
+    """Generates tokens. Uses CUDA graphs and, at batch 1, compiled kernels if they are faster."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         super().__init__(decoder, asked)
@@ -112,7 +112,7 @@ class Decode(Inference):
         self._forget()
 
     def _forget(self) -> None:
-        """Erases results, so that a step that computes nothing does not pass the check."""
+        """Erases the last results, so that a step that computes nothing fails the check."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
@@ -157,7 +157,7 @@ class Decode(Inference):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Captures each step as a graph. Graphs run in order, so they share memory."""
+        """Captures each step as a CUDA graph. Graphs share memory, because they run in order."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -220,7 +220,7 @@ class Decode(Inference):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """Returns about the bytes of weights, cache, and the activations of a layer."""
+    """Estimates the bytes of weights, the key-value cache, and one layer's activations."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
     return (
@@ -231,7 +231,7 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes how far scores are off. None if rounding explains the difference."""
+    """Describes how far scores are from the expected ones; None if rounding explains it."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -240,7 +240,7 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Compiles in this process: the compiler's own processes would outlive a worker."""
+    """Compiles the decoder's arithmetic in this process: others would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 

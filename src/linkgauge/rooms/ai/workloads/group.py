@@ -1,4 +1,4 @@
-"""Takes samples of AI workloads, and traces a loop for Perfetto or Chrome's about:tracing."""
+"""Takes samples of AI workloads, and traces one loop for Perfetto or Chrome's about:tracing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Returns each operation's share of a loop's time, and the trace's file, if asked for one."""
+    """Profiles one loop. Returns each operation's share of the time, and the name of the trace
+    file, or () and None if no trace is wanted."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -59,7 +60,7 @@ def traced(
 
 
 def name_of(asked: Workload) -> str:
-    """Returns the name of a cell's trace file: `decode-bf16-batch8-prompt512`."""
+    """Returns the name of a trace file without its suffix: `decode-bf16-batch8-prompt512`."""
     parts = (asked.kind, asked.numbers, f"batch{asked.batch}", f"prompt{asked.prompt}")
     more = ("" if asked.overlap else "serial", f"balance{asked.balance}")
     own = more if asked.kind in ("training", "pipeline") else ()
@@ -95,44 +96,45 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload. `steps` are a loop's tokens, bytes or steps, `needed` bytes of device memory."""
+    """A workload that runs in loops. `steps` counts the tokens, bytes or steps of a loop. `needed`
+    is the device memory in bytes."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares loops before the clock starts, also in other processes that take part."""
+        """Prepares `loops` loops before the clock starts, also in the workload's other ranks."""
 
     @abstractmethod
     def run(self) -> None:
-        """Starts a loop. The device may still be at work when this returns."""
+        """Starts one loop. The device may still be busy when this returns."""
 
     @abstractmethod
     def demands(self) -> Demands:
-        """Returns the operations and bytes of a loop."""
+        """Returns the operations and bytes that a loop needs."""
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """Returns words on the software that carries the workload out."""
+        """Returns short notes on the software that runs the workload."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the parts of a loop that were timed in further loops between samples."""
+        """Returns the stages of a loop, timed in extra loops between the samples."""
         return ()
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop. None if the result is right."""
+        """Describes an error in the last loop's result, or returns None if the result is right."""
 
     def finish(self, done: WorkDone) -> WorkDone:
         return done
 
     @abstractmethod
     def close(self) -> None:
-        """Frees the work's resources."""
+        """Frees the resources of the workload."""
 
 
 class WorkGroup(Gated):
-    """Times by the host's clock, from the first call until the device has ended all loops."""
+    """Times a workload by the host's clock. A sample ends when the device has finished."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -149,7 +151,8 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Returns the seconds of these loops, and those until the host had started all of them."""
+        """Runs loops. Returns the seconds until the device has finished, and the seconds until the
+        host has launched all loops."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -164,7 +167,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """Returns what was measured, without the first two samples, which are a warm-up."""
+        """Returns what was measured. The first two samples are left out as a warm-up."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -196,7 +199,7 @@ class WorkGroup(Gated):
 
 
 def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
-    """Returns the results of calling `run` for about a second, from 4 to `most` times."""
+    """Calls `run` 4 to `most` times, for about a second. Returns the results."""
     begin, found = time.monotonic(), [run()]
     while len(found) < 4 or (len(found) < most and time.monotonic() - begin < 1):
         found.append(run())
@@ -217,7 +220,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies in, computes, copies out. Computing takes `balance` % of the longer copy's time."""
+    """Copies in, computes, copies back. Computing takes `balance` % of the slower copy's time."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +266,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Fits the amount of computing. Returns the seconds of copies alone and computing alone."""
+        """Sets how much to compute. Returns the seconds of copying one way and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

@@ -36,7 +36,7 @@ only its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """Tells a process to become a rank, which meets the others at the address `meeting`."""
+    """A message that makes a process rank `rank`. All ranks meet at the address `meeting`."""
 
     rank: int
     size: int
@@ -70,11 +70,11 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """Adds up gradients of all ranks. With `later`, returns a handle to wait for."""
+        """Sums gradients over all ranks. If `later`, returns a handle to wait for the sums."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """Sends rank 0's next command to all ranks: a number of steps, END or COMMUNICATE."""
+        """Sends a command from rank 0 to all ranks: a number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
@@ -83,7 +83,7 @@ class Ranks:
         return int(heard)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Sends rank 0's workload to each rank and returns it. None tells the ranks to end."""
+        """Sends rank 0's workload to all ranks, and returns it. None makes the ranks end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -108,7 +108,8 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Starts other ranks. Raises Unsupported if devices or a launcher's ranks do not fit `size`."""
+    """Joins `size` ranks, and starts the other ranks if no launcher did. Raises Unsupported for too
+    few devices, or if a launcher started another number of ranks."""
     launch = launched(by_torch=True)
     if launch.size > 1:
         if launch.size != size:

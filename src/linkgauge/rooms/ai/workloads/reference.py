@@ -1,4 +1,4 @@
-"""Runs transformers' LlamaForCausalLM with the same weights, to compare or to measure it."""
+"""Runs transformers' LlamaForCausalLM with the decoder's weights, to compare or measure it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Inference):
-    """Runs transformers' model as transformers does, with a growing cache."""
+    """Measures transformers' own model, with a key-value cache that grows."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         super().__init__(decoder, asked)

@@ -1,4 +1,4 @@
-"""A torch device as a workload needs it: number types, streams, clocks, free memory and rates."""
+"""Wraps a torch device for workloads: number types, streams, clocks, memory and rates."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Site:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether torch calls the device `cuda`, as it also does for ROCm's devices."""
+        """Whether torch calls the device `cuda`. It does so for ROCm's devices, too."""
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes the device current: torch captures graphs and records events there."""
+        """Makes this device torch's current device. Only CUDA devices need this."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -92,7 +92,8 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported unless `needed` bytes fit. `held` are allocated now (None: all)."""
+        """Raises Unsupported if `needed` bytes exceed the free memory plus `held` bytes that are
+        already allocated, or if an allocation fails. If `held` is None, ignores the free memory."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -156,7 +157,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of a call, the best of a few after one that loads the kernels."""
+    """Returns the seconds of a call in the fastest of several tries. A first try loads kernels."""
 
     def several() -> None:
         for _ in range(times):
@@ -167,7 +168,6 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns the operations/s of a matrix product."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -176,7 +176,7 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Returns the bytes/s of reading memory, by a sum or a copy, whichever is faster."""
+    """Measures the bytes/s of reading device memory, by a sum or a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -187,7 +187,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns the bytes/s of copies to the device and back."""
+    """Measures the bytes/s of copies to the device, and of copies to the host."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

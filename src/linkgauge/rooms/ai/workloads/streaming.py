@@ -1,4 +1,4 @@
-"""Workloads that move weights that do not fit into the device, or caches of keys and values."""
+"""Measures inference with weights from host memory, and moves of key-value caches."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """Returns about the bytes of slots for layers, the embedding, and a layer's activations."""
+    """Estimates the device memory: two layers, the embedding, and a layer's activations."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
@@ -154,7 +154,7 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds which share of a loop's time the link and the device need at their full rates."""
+    """Adds the shares of a loop's time that the link and the device would need at full rate."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

@@ -1,5 +1,5 @@
-"""A training step in mixed precision: weights, gradients and AdamW's moments are in FP32, products
-by autocast in the chosen type. The ranks add up a layer's gradients as one tensor."""
+"""Measures a training step in mixed precision. Weights, gradients and AdamW's moments are FP32;
+autocast multiplies in the chosen type. The ranks add up a layer's gradients as one tensor."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """Returns the last block's mean square, whose gradients reach every weight."""
+        """Returns the mean square of the last layer's output. Its gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -181,7 +181,7 @@ class Training(Work):
             gradient.div_(self._ranks.size)
 
     def communicate(self) -> float:
-        """Returns the seconds that the collectives of a step take alone."""
+        """Returns the seconds of a step's collectives without computation."""
         if self._ranks is None:
             return 0.0
         ranks = self._ranks
@@ -262,14 +262,14 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Returns about the bytes of weights in both types, gradients, moments and activations."""
+    """Estimates the bytes of weights, gradients, moments and activations."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Returns activations' bytes: in each layer 12 tensors of hidden size, and 4 inside SwiGLU."""
+    """Estimates the bytes of activations: per layer 12 tensors of hidden size, 4 inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 
@@ -283,7 +283,7 @@ def _width(numbers: NumberKind) -> int:
 
 
 def _follow(device: str, rank: int, size: int, meeting: str) -> None:
-    """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
+    """Runs a rank other than 0: takes part in rank 0's workloads until rank 0 ends."""
     name = device if ":" in device else f"{device}:0"
     site = Site(import_module("torch"), device, parse_memory(f"torch:{name}"))
     ranks = Ranks(site, rank, size, meeting)

@@ -1,5 +1,5 @@
-"""The programs of nccl-tests 2.19.6. A sample is `-n` iterations, averaged over the ranks. Without
-GPUs, processes under mpirun measure their hosts' memories by MPI."""
+"""Emulates the programs of nccl-tests 2.19.6. A sample is the mean time of `-n` iterations on all
+ranks. Without GPUs, processes under mpirun measure collectives in host memory by MPI."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs a program. Exit codes: 1 for wrong elements or less than NCCL_TESTS_MIN_BW, 5 for what
-    linkgauge does not support, 255 for an unreadable command line; others as of `linkgauge run`."""
+    """Runs a program. Returns 1 for wrong elements or a bandwidth below NCCL_TESTS_MIN_BW, 5 for
+    unsupported options, 255 for an unreadable command line, else as `linkgauge run` does."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int:
-    """Returns NCCL's version as NCCL writes it (22809 for 2.28.9); 0 if it is unknown."""
+    """Returns NCCL's version as a number (22809 for 2.28.9), or 0 if it is unknown."""
     with suppress(Unsupported):
         if context.backend == "cuda":
             from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -140,7 +140,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Limits sizes like nccl-tests: 2 or 3 buffers leave 1 GiB and up to 4 GiB free."""
+        """Reduces sizes as nccl-tests does: 2 or 3 buffers must leave 2 to 5 GiB free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -174,7 +174,7 @@ class _Test:
 
 
 def _set_environment(program: str) -> None:
-    """Sets what NCCL needs here. As in nccl-tests, NCCL decides on NVLS itself, also in a guest."""
+    """Sets environment variables that NCCL needs here. Leaves the use of NVLS to NCCL."""
     wanted = needed(ROOT, os.environ)
     if "NCCL_NVLS_ENABLE" in wanted:
         wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
@@ -259,12 +259,12 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """Returns the mean bus bandwidth in GB/s, in place and out of place."""
+        """Returns the mean bus bandwidth of all lines in GB/s, or nan if there is none."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """Returns 4 if nothing was measured, else the run's code, or 3 if lines are missing."""
+        """Returns the run's exit code, 4 if nothing was measured, or 3 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
@@ -321,7 +321,7 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the ranks' average time or, by `-a`, that of rank 0, the fastest, the slowest."""
+        """Returns the time that `-a` selects: rank 0's, the mean, the least or the greatest."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

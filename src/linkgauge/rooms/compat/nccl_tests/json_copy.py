@@ -1,5 +1,5 @@
-"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3 (src/util.cu). As there, booleans are the
-texts `true` and `false`, figures have six decimals, and the environment is included."""
+"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3 (src/util.cu). As in nccl-tests, booleans
+are the texts `true` and `false`, figures have six decimals, and the environment is included."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates a file, with a number in its name if it exists. Returns None if that fails."""
+    """Creates a file, with a number in its name if `asked` exists. Returns None on failure."""
     tried, number = asked, 0
     while True:
         try:

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class Unable(InputError):
-    """Raised for what nccl-tests supports and linkgauge does not."""
+    """Raised for options that nccl-tests supports and linkgauge does not."""
 
     exit_code = NOT_IMPLEMENTED
 
@@ -42,7 +42,6 @@ def _truth(written: str) -> bool:
 
 
 def variable(name: str, default: str, read: Callable[[str], _T]) -> _T:
-    """Reads an environment variable. Raises Unable if its value cannot be read."""
     written = os.environ.get(name, default)
     try:
         return read(written)
@@ -114,8 +113,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """nccl-tests' options, with sizes in bytes. `reduction` and `number` are None for all of them;
-    `policy` and `memory` have no effect."""
+    """Options of nccl-tests. Sizes are in bytes. None stands for all reductions in `reduction` and
+    for all types in `number`. `policy` and `memory` have no effect."""
 
     threads: int = 1
     gpus: int = 1
@@ -175,7 +174,7 @@ _UNABLE = {
 
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
-    """Reads a command line. Raises UsageError, or Unable for what only nccl-tests supports."""
+    """Reads a command line. Raises UsageError, or Unable for an option that is not supported."""
     given = Parser(OPTIONS, REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):
@@ -197,7 +196,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Finds the file of -Z: some options name it that mean something else in nccl-tests."""
+    """Sets the file of -Z, which rccl-tests also names by -x or --output_file."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

@@ -1,6 +1,5 @@
-"""Writes the file of rccl-tests (`-Z csv` or `-Z json`), with rows in and out of place. Source:
-`Reporter` in src/common.cu (with `numCycle`). As there, texts have quotes, rates six decimals, and
-columns of CSV and keys of JSON differ."""
+"""Writes the report of rccl-tests (`-Z csv` or `-Z json`), with one row for each result in place
+and out of place. Source: `Reporter` in src/common.cu, in the versions that have `numCycle`."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ Shown = Sequence[tuple[Line, Sequence[Body]]]
 
 
 def write_report(options: NcclOptions, ranks: Sequence[RankLine], shown: Shown) -> None:
-    """Writes the file; under mpirun it names nodes and ranks. Raises InputError if that fails."""
+    """Writes the report; under mpirun, adds nodes and ranks. Raises InputError on failure."""
     places = {"gpus": options.devices}
     if launched().size > 1:
         hosts = len({rank.hostname for rank in ranks})

@@ -1,4 +1,4 @@
-"""Plans and formats table lines of one size, type, reduction and root, in and out of place."""
+"""Plans and formats the lines of the table. A line has one size, type, reduction and root."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """An output line: its operations out of place and in place, bytes, and ranks of a group."""
+    """A table line: operations out of place and in place, their bytes, and the number of ranks."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -50,7 +50,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """Returns the bytes of a rank's larger buffer, to send or to receive."""
+        """Returns the bytes of a rank's send buffer or receive buffer, whichever is larger."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, frozen=True):
         return NO_ROOT if self.works[0].root is None else self.works[0].root
 
     def rates(self, seconds: float) -> tuple[float, float]:
-        """Returns the `algbw` and the `busbw` in GB/s."""
+        """Returns nccl-tests' `algbw` and `busbw` in GB/s for an operation of `seconds`."""
         algorithm = self.works[0].bytes_counted(self.size, self.ranks) / 1e9 / seconds
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
@@ -81,7 +81,7 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields blocks of lines, with `-N 0` endlessly. Raises Unable if the root is no rank."""
+    """Yields blocks of lines, endlessly for `-N 0`. Raises Unable if the root is not a rank."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -143,7 +143,8 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Reads NCCL_TESTS_SPLIT(_MASK), or returns None if unset. Raises Unable if unreadable."""
+    """Returns how NCCL_TESTS_SPLIT or NCCL_TESTS_SPLIT_MASK splits the ranks into groups, or None
+    if both are unset. Raises Unable if a value cannot be read."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -179,7 +180,7 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A line about a rank. Fields are named as in JSON; `device_hex` is a PCI address or memory."""
+    """A rank's header line. `device_hex` is a PCI address, or a name such as `cuda:0`."""
 
     rank: int
     group: int
@@ -197,14 +198,14 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """Iterations' `seconds` on the slowest rank. Statistics leave out the first `skipped` ones."""
+    """The seconds of iterations on the slowest rank. Statistics omit the first `skipped` ones."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
 
     @property
     def figures(self) -> dict[str, float]:
-        """Returns statistics: p50 is the upper median, p95 and p99 nearest ranks (µs, cv in %)."""
+        """Returns statistics in µs, and the variation `cv_pct` in %."""
         counted = sorted(self.seconds[self.skipped :])
         mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
         seconds = {
@@ -221,7 +222,8 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """Figures in or out of place: bandwidths in GB/s, and `wrong` elements (None: not checked)."""
+    """The figures of a line, in or out of place. `algorithm` and `bus` are bandwidths in GB/s.
+    `wrong` is the number of wrong elements, or None if they were not checked."""
 
     seconds: float
     algorithm: float
@@ -307,7 +309,7 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """Yields the lines below a table, with the number of `wrong` results and the mean in GB/s."""
+    """Yields the lines below the table. `wrong` counts wrong elements; `mean` is in GB/s."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"
@@ -318,5 +320,5 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats like C's %g. nan is `-nan`, as for 0/0 on the CPUs that nccl-tests runs on."""
+    """Formats like C's %g. nan becomes `-nan`, which C prints for 0/0 on x86."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -1,4 +1,4 @@
-"""Runs command lines of nvbandwidth and of derived tools."""
+"""Runs command lines of nvbandwidth and of tools derived from it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Printer = TextPrinter | JsonPrinter
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs nvbandwidth, in the newest version or as `--emulate VERSION` says."""
+    """Runs nvbandwidth's command line, in the newest version or in the version of `--emulate`."""
     parser = Parser((ToolOption("--emulate VERSION", read=str),))
     given, rest = parser.parse_known_args(list(arguments))
     version = getattr(given, "emulate", [*VERSIONS][-1])
@@ -46,8 +46,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @printing_once()
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Runs a command line. Exit codes: 1 for bad usage or an unknown test, otherwise those of
-    `linkgauge run`; nvbandwidth itself exits with 0 after errors."""
+    """Runs a command line. Returns 1 for bad usage or an unknown test, else the exit code of
+    `linkgauge run`; nvbandwidth itself returns 0 after errors."""
     options = parse(arguments, dialect.options)
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
@@ -114,7 +114,8 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Lays out a test. Under mpirun, tests for one process are skipped: none has all devices."""
+    """Returns the cells of a test. Under mpirun, a test for one process has no cells, because no
+    process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
@@ -203,7 +204,7 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Prints a test, with the tool's own wrong words, because parsers rely on them."""
+        """Prints a test. Keeps the tool's misprints in headings, because parsers rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             matrices = tuple(
                 replace(m, heading=m.heading.replace(misprint.meant, misprint.written))
@@ -231,7 +232,7 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Returns % of theoretical figures; None between processes, whose links are unknown."""
+        """Returns rates in % of the theoretical rates, or None if no theoretical rate is known."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         percent = {

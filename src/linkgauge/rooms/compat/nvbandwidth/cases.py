@@ -1,5 +1,5 @@
-"""Defines nvbandwidth's 44 tests for one process and 13 for several. Nine tests are newer than 0.8:
-their headings are linkgauge's own, because no output of them is public."""
+"""Defines nvbandwidth's 44 tests for one process and 13 for several. Nine tests are newer than 0.8,
+and no output of them is public, so their headings are linkgauge's own."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `about` describes it in the list; `heading` precedes its matrix or its total."""
+    """A test. `about` describes it in the list of tests; `heading` is printed above its matrix."""
 
     row: Row
     heading: str

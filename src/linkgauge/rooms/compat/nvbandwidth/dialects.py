@@ -1,6 +1,6 @@
-"""Versions of nvbandwidth and of tools derived from it. As there, long names may be abbreviated,
-`-t` and `-p` take several words, and `true` may follow a switch. Sources: nvbandwidth 0.8; for 0.9
-and 0.10 release notes, help texts and published output (docs/as.md)."""
+"""Defines versions of nvbandwidth and tools derived from it. As in nvbandwidth, long names may be
+abbreviated, `-t` and `-p` take several words, and `true` may follow a switch. Sources: nvbandwidth
+0.8; for 0.9 and 0.10 release notes, help texts and published output (docs/as.md)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Options, with sizes in MiB. Those after `pair` are only sailbandwidth's."""
+    """Options, with sizes in MiB. Only sailbandwidth has the options below `pair`."""
 
     help: bool = False
     list: bool = False
@@ -106,7 +106,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Reads a command line, with `--json` in all versions. Raises UsageError."""
+    """Reads a command line. Accepts `--json` for all versions. Raises UsageError."""
     listed = {option.written for option in options}
     more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
     parser = Parser((*options, *more))
@@ -124,8 +124,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test;
-    `spread` is the variation after a sum. `is_brief`: no device list. `has_bulk`: bulk copies."""
+    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
+    `spread` says which variation is printed, if any. If `is_brief` is true, no devices are listed.
+    If `has_bulk` is true, kernels make bulk copies."""
 
     name: str
     version: str
@@ -138,7 +139,7 @@ class Dialect(msgspec.Struct, frozen=True):
     has_bulk: bool = False
 
     def cases(self, *, several: bool) -> tuple[Testcase, ...]:
-        """Returns the tests; if `several`, those between processes come last, as in nvbandwidth."""
+        """Returns the tests. If `several`, adds the tests between processes at the end."""
         return (*self.tests, *OF_SEVERAL) if several else self.tests
 
     @property

@@ -1,4 +1,4 @@
-"""The results of tests as nvbandwidth reports them: a status, and matrices over all devices."""
+"""Converts results to what nvbandwidth reports: a status, and matrices over all devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ the samples of each figure, as in 0.10. None for nothing."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """Figures in GB/s or ns. `labels` replace the rows' names; `variation` is stdev / mean."""
+    """A test's matrix in GB/s or ns. `labels` replace row names; `variation` is stdev / mean."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -47,7 +47,8 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test's status, with `reasons` if not Passed; `shares` are % of theoretical figures."""
+    """The outcome of a test. `reasons` say why the status is not Passed. `shares` has the figures
+    in % of the theoretical figures."""
 
     name: str
     status: str
@@ -73,7 +74,7 @@ def outcome(
     spread: Spread = None,
     only_rows: tuple[str, ...] = (),
 ) -> TestOutcome:
-    """Returns a test's outcome, `Waived` if the test was skipped. Failed cells have no figure. An
+    """Returns the outcome of a test: `Waived` if it was skipped. Failed cells have no figure. An
     empty `only_rows` selects all rows."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
@@ -178,7 +179,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """Names a transfer's path: for a latency, from the reader to the memory that is read."""
+    """Formats a transfer as `SOURCE -> DESTINATION`, a latency as `READER -> MEMORY`."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

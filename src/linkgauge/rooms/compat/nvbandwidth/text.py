@@ -1,4 +1,4 @@
-"""Writes the output of nvbandwidth as text and as JSON: the system, then a matrix for each test."""
+"""Prints nvbandwidth's text and JSON: the system, then a matrix for each test."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device in the list. `index` is its number on its host, `name` includes the PCI address, and
-    `process` is None if only one process runs."""
+    """A device in the device list. `index` is the device's number on its host. `name` includes the
+    PCI address. `process` is None if only one process runs."""
 
     index: int
     name: str
@@ -27,7 +27,7 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """The host that is shown first. `cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
+    """The host and its devices. `cuda` is 1000 × major + 10 × minor, or 0 without CUDA."""
 
     hostname: str
     cuda: int
@@ -59,7 +59,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """Formats `NVIDIA H200 (00000000:1b:00)`: a domain of eight digits, and no function."""
+    """Formats `NVIDIA H200 (00000000:1b:00)`, with a PCI domain of eight digits and no function."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")

@@ -1,5 +1,4 @@
-"""The seven cases of rblnBandwidthLatencyTest, as its manual page is understood here. Case 5 copies
-both ways, case 6 over several paths at once. A sync latency is one access of a pointer chase."""
+"""Emulates the seven cases of rblnBandwidthLatencyTest, after its manual page."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What to measure. `npus` begins with the source. If `reads`, destinations do the copies."""
+    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -55,7 +54,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A case. Its `parts` measure and return lines and figures. `between`: it needs two NPUs."""
+    """A test case. `parts` are functions that measure, and return lines and figures. `between` is
+    true if the case needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -63,7 +63,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 class PathGroup(NamedTuple):
-    """Paths that are used at once. A `total` is reported, too, with this `tag`."""
+    """Paths of concurrent copies. If `total` is not empty, a line of that name shows the total."""
 
     paths: Sequence[CopyPath]
     tag: str = ""
@@ -96,7 +96,7 @@ def _matrix(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
 
 def _latencies(title: Lines, pairs_of: Callable[[CaseRequest], Iterable[Pair]]) -> CaseSection:
     def measured(meter: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-        pairs = list(pairs_of(asked))
+        pairs = list(pairs_of(asked))  # a sync latency is one step of a pointer chase
         cells = meter.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
         figures = [
             PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
@@ -294,7 +294,6 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Raises UsageError for unknown options, and for options that contradict each other."""
     given = Parser(OPTIONS).given(arguments)
     if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
         raise UsageError("--test_env_info measures nothing: leave out the other options")

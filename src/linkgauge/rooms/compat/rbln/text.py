@@ -1,4 +1,4 @@
-"""Writes the output of rblnBandwidthLatencyTest, with the layout of its manual page."""
+"""Prints as rblnBandwidthLatencyTest, in the layout of its manual page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """A path's figures: a sample for each iteration in bytes/s, or in seconds without `bytes`."""
+    """The samples of a path, one for each iteration: bytes/s, or seconds if `bytes` is None."""
 
     tag: str
     path: str
@@ -49,7 +49,7 @@ def title(heading: str) -> tuple[str, ...]:
 
 
 def bandwidth_line(figure: PathFigure) -> str:
-    """Formats a line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
+    """Formats a bandwidth: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
     most, least = max(figure.samples), min(figure.samples)
@@ -60,12 +60,11 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 
 def latency_line(figure: PathFigure) -> str:
-    """Formats a line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """Yields the lines of --get_perf: iterations' average time (`kind` 1), or each time (2)."""
+    """Yields the lines of --get_perf: the mean time of iterations (`kind` 1) or each time (2)."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -79,7 +78,7 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Yields a matrix in GB/s. `rows` holds bytes/s by source and destination."""
+    """Yields the lines of a matrix in GB/s. `rows` has bytes/s by source, then destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -118,13 +117,12 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """Returns the bridges above a device. A switch is shown only by its upstream port."""
+    """Returns the bridges above a device from the root on, without switches' downstream ports."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """Formats `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -163,6 +161,6 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """Returns GB/s before encoding (32 GT/s × 16 lanes ÷ 8 = 64.0), generation and width."""
+    """Returns GB/s before encoding (32 GT/s × 16 lanes ÷ 8 = 64.0), generation and lanes."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pkgutil import iter_modules
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.rooms.judge_files.decorations import WAYS, ways
 from linkgauge.rooms.judge_files.facts import Facts, Failure, Log, merged
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
-from linkgauge.rooms.judge_files.lines import MOST_LINES, cleaned, plain, words_in
+from linkgauge.rooms.judge_files.lines import MOST_LINES, bare, by_label, plain, words_in
 from linkgauge.rooms.judge_files.products import shipped
 from linkgauge.rooms.judge_files.scan import Reader, TextScan
 
@@ -45,8 +48,8 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 class ReadText(msgspec.Struct, frozen=True):
     """What a text, or one host's part of it, says. `lines` counts lines that are not empty,
-    `understood` those that were read or are another rank's; `missed` is the first line that was not
-    understood. `host` is the lines' prefix if several hosts wrote figures."""
+    `understood` those that were read or are another rank's; `missed` is the first other one. `host`
+    is the lines' prefix if several hosts wrote figures; another machine begins at `machines`."""
 
     name: str
     logs: tuple[Log, ...]
@@ -55,6 +58,7 @@ class ReadText(msgspec.Struct, frozen=True):
     understood: int
     missed: str = ""
     host: str = ""
+    machines: tuple[int, ...] = ()
 
     @property
     def has_figures(self) -> bool:
@@ -64,10 +68,13 @@ class ReadText(msgspec.Struct, frozen=True):
 def read_text(name: str, text: str) -> list[ReadText]:
     """Reads a text: one ReadText for each host that wrote figures, or one for all. Never raises."""
     text, left = plain(text)
-    by_label = cleaned(text)
+    lines = undecorated(text.split("\n"))
     said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
-    remarks = (said,) if left else ()
-    read = {label: _read(name, lines, remarks) for label, lines in by_label.items()}
+    read = _read_labelled(name, lines, (said,) if left else ())
+    if len(read) == 1 and (starts := next(iter(read.values())).machines):
+        ends = pairwise((0, *starts, len(lines)))
+        parts = {n: lines[begin:end] for n, (begin, end) in enumerate(ends)}
+        read = {f"machine {n + 1}": _read(name, own, ()) for n, own in parts.items()}
     several = {label: one for label, one in read.items() if one.has_figures}
     if len(several) > 1:
         return [replace(one, host=label) for label, one in several.items()]
@@ -75,6 +82,49 @@ def read_text(name: str, text: str) -> list[ReadText]:
     others = sum(one.lines for label, one in read.items() if label != reported)
     one = read[reported]
     return [replace(one, lines=one.lines + others, understood=one.understood + others)]
+
+
+_SAMPLE = 1000
+"""The most lines from a text's beginning, and from its end, that steps are tried on."""
+
+
+def undecorated(lines: list[str]) -> list[str]:
+    lines = [bare(line) for line in lines]
+    tried = lines if len(lines) <= 2 * _SAMPLE else lines[:_SAMPLE] + lines[-_SAMPLE:]
+    known = _known_of(tried)
+    for number in range(WAYS) if known.missed or not known.figures else ():
+        best = None
+        for step in ways(tried, number):
+            other = step(tried)
+            found = _known_of(other) if other != tried else known
+            if found.is_more_than(known):
+                best, known = step, found
+        if best is not None:
+            lines, tried = best(lines), best(tried)
+    return lines
+
+
+class _Known(NamedTuple):
+    figures: int
+    understood: int
+    missed: int
+
+    def is_more_than(self, other: _Known) -> bool:
+        """A figure more may be a wrong one, so that it only counts with a line that was missed."""
+        is_first = self.figures > other.figures == 0
+        return is_first or (self.missed < other.missed and self[:2] > other[:2])
+
+
+def _known_of(lines: list[str]) -> _Known:
+    read = _read_labelled("", lines, ()).values()
+    logs = [log for one in read for log in one.logs]
+    figures = sum(len(log.figures) + len(log.failures) for log in logs)
+    understood = sum(one.understood for one in read)
+    return _Known(figures, understood, sum(one.lines for one in read) - understood)
+
+
+def _read_labelled(name: str, lines: list[str], remarks: tuple[str, ...]) -> dict[str, ReadText]:
+    return {label: _read(name, own, remarks) for label, own in by_label(lines).items()}
 
 
 def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText:
@@ -96,6 +146,7 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
         len(written),
         len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",
+        machines=tuple(sorted({n for group in found for scan in group for n in scan.machines})),
     )
 
 

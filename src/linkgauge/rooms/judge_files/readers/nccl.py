@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from linkgauge.benchmarks.collectives import row_of
@@ -31,10 +32,10 @@ from ..lines import address_of, at, index_of, number_of
 from ..scan import TextScan
 
 _RANK = re.compile(
-    r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
-    r"\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
+    r".*?(?:#\s|^\s*)\s*Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})"
+    r"\s+device\s+(\d{1,3})\s+\[([\w:.]{1,16})\]\s+(.{1,100})"
 )
-_HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
+_HEAD = re.compile(r"(?:.*?#)?\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _UNEVEN = re.compile(r"(?:^|[\s/])alltoallv_perf\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
@@ -92,6 +93,7 @@ def _read_tables(seen: TextScan) -> None:
     ranks = {number: match for number, match in found if match.re is _RANK}
     if not heads and not ranks and not debug:
         return
+    seen.machines |= _others(ranks, heads)
     facts = _facts(seen, ranks.values(), [match.string for match in debug])
     _tables(seen, heads, list(ranks))
     if not heads and not ranks:
@@ -105,6 +107,15 @@ def _read_tables(seen: TextScan) -> None:
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     vendor = "amd" if tool == "rccl-tests" else None
     seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
+
+
+def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
+    # Lists of ranks of other hosts than those of the list before are of another run.
+    lists = list[dict[int, tuple[str, str]]]()
+    for last, (number, match) in zip([-1, *ranks], ranks.items(), strict=False):
+        lists += [{}] if not lists or any(last < head < number for head in heads) else []
+        lists[-1][number] = match[1], match[4].strip()
+    return {min(own) for before, own in pairwise(lists) if {*before.values()} != {*own.values()}}
 
 
 def _facts(
@@ -158,12 +169,13 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
             seen.figures += map(_uneven, rows.values())
             continue
         every = [call for calls in rows.values() for call in calls]
-        name = _name(lines, head, before, every)
+        listed = sum(before <= number < head for number in ranks) or len(ranks)
+        is_unchecked = any(lines[number].endswith(" N/A") for number in rows)
+        name = _name(lines, head, before) or _by_columns(every, listed, is_unchecked)
         # The list of ranks may be cut or of another run; busbw by algbw tells their number.
         # Without ranks between the previous table and this one, those of the whole text count.
         count = ranks_by_speeds(name, every)
-        count = count or sum(before <= number < head for number in ranks) or len(ranks)
-        count = count or _ranks_by_command(name, every, lines[before:head])
+        count = count or listed or _ranks_by_command(name, every, lines[before:head])
         first = len(seen.figures)
         note(seen, name, every, count)
         is_reported = any(call.wrong for call in every)
@@ -211,15 +223,27 @@ def _ranks_by_command(name: CollectiveName, calls: Sequence[Call], lines: Sequen
     return 0
 
 
-def _name(lines: Sequence[str], head: int, before: int, calls: Sequence[Call]) -> CollectiveName:
-    """Returns the collective: the program named above the table, else below; else by columns."""
+def _name(lines: Sequence[str], head: int, before: int) -> CollectiveName | None:
+    """Returns the collective of the program named above the table, else below."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])
+    return None
+
+
+def _by_columns(calls: Sequence[Call], ranks: int, is_unchecked: bool) -> CollectiveName:
+    # Of two ranks, the ratio of bandwidths tells nothing. nccl-tests checks neither alltoall nor
+    # sendrecv in place.
     has_roots = any(call.root not in (None, -1) for call in calls)
-    if any(call.reduction for call in calls):
-        return "reduce" if has_roots else "all_reduce"
-    return "broadcast" if has_roots else "all_gather"
+    reduces_data = any(call.reduction for call in calls)
+    if has_roots:
+        return "reduce" if reduces_data else "broadcast"
+    best = max(calls, key=lambda one: one.algbw, default=None)
+    if best is not None and ranks > 2 and abs(best.busbw - best.algbw) <= 0.011:
+        return "sendrecv"
+    if reduces_data:
+        return "reduce_scatter" if best and 0 < best.busbw < best.algbw else "all_reduce"
+    return "alltoall" if is_unchecked else "all_gather"
 
 
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
@@ -331,7 +355,8 @@ def _read_json(seen: TextScan) -> None:
         listed, results = at(document, list, "config", "devices"), at(document, list, "results")
         calls = [call for one in results for call in _calls_of(one)]
         hosts = tuple(dict.fromkeys(str(at(one, object, "hostname")) for one in listed))
-        name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0, calls)
+        name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0)
+        name = name or _by_columns(calls, len(listed), is_unchecked=False)
         note(seen, name, calls, len(listed) or ranks_by_speeds(name, calls))
         if not calls:
             continue

@@ -30,8 +30,8 @@ def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ReportedFi
 
 def _name(test: str) -> str:
     said = test.lower().removeprefix("rdma_")
-    verb = next((one for one in ("write", "read") if said.startswith(one)), "send")
-    return f"rdma_{verb}_{'bibw' if 'bidirectional' in said else 'bw'}"
+    verb = next((f"{one}_" for one in ("write", "read") if said.startswith(one)), "send_")
+    return f"rdma_{verb if said else ''}{'bibw' if 'bidirectional' in said else 'bw'}"
 
 
 _PERF_UNITS = {"Gb/sec": 1e9 / 8, "MiB/sec": 2.0**20, "MB/sec": 2.0**20}  # which are MiB there
@@ -59,7 +59,7 @@ def _perftest(seen: TextScan) -> None:
         r"\s*Mtu\s*: (?P<mtu>\d{2,5})\[B\]",
         r".{0,60}\bDevice\s*: (?P<soft>(?:rxe|siw)\w{0,20})",
         r"\s*Number of qps\s*: (?P<qps>\d{1,5})",
-        test="RDMA_Write",
+        test="RDMA_",
     ):
         settings |= {name: said[key] for key, name in _PERF_SET.items() if key in said}
         unit = next((one for one in _PERF_UNITS if f"BW average[{one}]" in said), "")

@@ -45,7 +45,7 @@ def _read_text(seen: TextScan) -> None:
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None))
         elif "device" in own:
-            seen.gpus.setdefault(int(own["device"]), gpu_of(own["card"]))
+            seen.found(number, int(own["device"]), gpu_of(own["card"]))
         elif not own.keys().isdisjoint(("waived", "all", "error")):
             _failed(seen, own.get("waived", name), own.get("error", ""))
         test = _PART.sub("", own.get("sum", name))

@@ -1,4 +1,4 @@
-"""Checks of a virtual machine: functions `check_…` of a DomainEvidence, as docs/vm.md lists."""
+"""Checks a virtual machine with functions `check_…` of a DomainEvidence. docs/vm.md lists them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """What checks found. `suited` is a better placement; `too_much`: the host has too little for
-    any; `is_best`: a plan costs more than the domain's own placement, or fails a further check."""
+    """The findings of a domain. `suited` is a better placement. `too_much` is true if the host is
+    too small for any placement, `is_best` if no plan is better than the domain's placement."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

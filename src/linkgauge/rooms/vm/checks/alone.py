@@ -1,4 +1,4 @@
-"""Checks of a domain without a machine to compare it with: what its definition leaves open."""
+"""Checks what a domain's definition leaves open, without data from its host or guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence for checks: a domain, the machine that it is compared with, and the machine's role."""
+"""Collects evidence for checks: a domain, a machine to compare it with, the machine's role."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """A domain and a machine. `alive` is the domain as it runs there, `others` are other domains
-    that run there, `uuid` is that of the machine's firmware."""
+    """A domain and the machine to compare it with. `alive` is the domain as it runs there, `others`
+    are other domains that run there. `uuid` is the UUID in the machine's firmware."""
 
     domain: Domain
     machine: Machine
@@ -57,7 +57,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cpus(self) -> Cpus:
-        """Returns the CPUs that are online, also those that this process may not use."""
+        """Returns the online CPUs, including CPUs that this process may not use."""
         shown = set(self.virtual.siblings).union(*self.host.node_cpus.values())
         return tuple(sorted(shown or range(self.machine.host.cpus)))
 
@@ -72,7 +72,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_memory(self) -> dict[int, int | None]:
-        """Returns the bytes of each node that has memory; None where the size is unknown."""
+        """Returns the bytes of each node with memory, or None for a node of unknown size."""
         return {node.index: node.memory_total for node in self.machine.host.nodes}
 
     @cached_property
@@ -89,14 +89,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Returns a node's total and free huge pages of this size. A single node has all."""
+        """Returns how many huge pages of `size` bytes a node has, in total and free."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
 
     @cached_property
     def pins(self) -> dict[int, Cpus]:
-        """Returns the CPUs of each pinned vCPU. A pin to all CPUs counts as none."""
+        """Returns the CPUs of each pinned vCPU. A pin to all CPUs counts as no pin."""
         vcpus, there = range(self.domain.vcpus), set(self.cpus)
         pins = {vcpu: pin for vcpu in vcpus if (pin := self.domain.pin_of(vcpu))}
         lists = {id(pin): pin for pin in pins.values()}
@@ -120,7 +120,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """Returns the host's nodes on which these vCPUs run; none if a vCPU has no pin."""
+        """Returns the host's nodes on which these vCPUs run; none if a vCPU is not pinned."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
@@ -135,8 +135,9 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """Returns these vCPUs' share of remote accesses, and their distance in multiples of the
-        local one (0: none). Memory counts as spread evenly over nodes, each vCPU over its CPUs."""
+        """Returns the share of the vCPUs' accesses that reach another node, and the mean distance
+        of these accesses as a multiple of the local distance (zeros if all accesses are local).
+        Assumes that memory is spread evenly over `nodes`."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -152,7 +153,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """Returns the cells. As in libvirt, the first one gets the vCPUs that no cell lists."""
+        """Returns the NUMA cells. As in libvirt, the first cell gets vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -161,7 +162,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def memories(self) -> tuple[GuestNode, ...]:
-        """Returns the cells, or one with all vCPUs and memory if the domain has no cells."""
+        """Returns the cells, or one cell with all vCPUs and memory if the domain has none."""
         domain = self.domain
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
@@ -171,7 +172,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return (policy and policy.nodes) or ()
 
     def strictly_bound(self, cell: GuestNode) -> Cpus:
-        """Returns the host's nodes if only these may give a cell's memory, else no node."""
+        """Returns the host's nodes to which a cell's memory is strictly bound, or no nodes."""
         policy = self.domain.policy_of(cell.index)
         return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
 
@@ -184,14 +185,14 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """Returns the vCPU of each guest CPU. Linux numbers vCPUs that exist at the start first."""
+        """Returns the vCPU of each guest CPU. vCPUs that exist at the start come first."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """Returns the cells with vCPUs or memory. Generic initiators have cells with neither."""
+        """Returns the cells with vCPUs or memory in the guest, each with only its online vCPUs."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -209,15 +210,15 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """Returns the guest's node of each cell; empty if nodes and cells differ in number."""
+        """Returns the guest's node of each cell; empty if there are not as many nodes as cells."""
         equivalent = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if equivalent else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """Returns the running domain with this domain's name. Names of control groups may replace
-    characters other than letters and digits, and cut long names."""
+    """Returns the running domain with this domain's name, or None."""
     wanted = _plain(domain.name)
+    # Names are read from control groups: special characters may be replaced, and the end cut.
     for one in running:
         ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
         if ends == _plain(one.name):
@@ -226,7 +227,7 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
 
 
 def is_same_uuid(one: str, other: str) -> bool:
-    """Whether UUIDs are equal, also if firmware before SMBIOS 2.6 reverses three fields' bytes."""
+    """Whether UUIDs are equal, also if firmware before SMBIOS 2.6 swapped bytes of one."""
     return other in (one, str(UUID(bytes_le=UUID(one).bytes)))
 
 
@@ -235,8 +236,8 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """Returns the guest's node of each cell: the one that shares most of its vCPUs, else by order.
-    Linux numbers nodes as in the firmware's tables: those of the CPUs, then those of memory."""
+    """Returns the guest's node of each cell: the node that has most of the cell's vCPUs."""
+    # If vCPUs don't decide: Linux numbers nodes with CPUs first, then nodes with only memory.
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -265,8 +266,8 @@ def decide(
     *,
     is_defined: bool = False,
 ) -> Decision:
-    """Returns a machine's role, with reasons. It is the host if it runs or defines (`is_defined`)
-    the domain, even if it is virtual, and the guest if its firmware has the domain's UUID."""
+    """Returns a machine's role, with reasons. `uuid` is in the machine's firmware. `alive` is the
+    domain if it runs on the machine. `is_defined` is true if libvirt defines the domain there."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if is_defined:
@@ -286,8 +287,7 @@ def decide(
 
 
 def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | None) -> str | None:
-    """Returns why a machine is neither the domain's host nor its guest, else None. A guest that
-    shows no UUID needs as many CPUs as the domain."""
+    """Returns why a machine is neither the domain's host nor its guest, or None."""
     if machine.known.host.hypervisor is not None:
         if uuid and domain.uuid:
             return f"its firmware has the UUID {uuid}"
@@ -301,10 +301,8 @@ def _strange(machine: Machine, virtual: Virtual, domain: Domain, uuid: str | Non
 
 
 def several(count: int, what: str) -> str:
-    """Returns `1 vCPU is` or `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """Formats a size with at most one decimal: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

@@ -1,4 +1,4 @@
-"""Checks of a domain by itself: elements that libvirt refuses, ignores or changes."""
+"""Checks a domain's XML for elements that libvirt refuses, ignores or changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkgauge.rooms.vm.domain import CpuTopology
 from .comparison import DomainEvidence, several, sized
 
 FEW_SOCKETS = 4
-"""vCPUs; of fewer, a topology of sockets is no loss."""
+"""With fewer vCPUs, it costs little if each is a socket."""
 _SHOW_SOCKETS = ("x86_64", "i686", "aarch64")
 ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
@@ -58,7 +58,7 @@ def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
-    """On pseries vCPUs are added as whole cores, so the first ones must be whole cores, too."""
+    """Checks that a pseries domain starts with whole cores, because only cores can be added."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
         found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
@@ -66,7 +66,7 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Without a topology, libvirt makes each vCPU a socket. Guests on x86 and Arm see that."""
+    """Reports a missing topology. A guest on x86 or Arm then sees each vCPU as a socket."""
     vcpus, is_shown = case.domain.vcpus, case.domain.arch in (None, *_SHOW_SOCKETS)
     if case.domain.topology is None and vcpus >= FEW_SOCKETS and is_shown:
         found = f"the domain has none, so each of the {vcpus} vCPUs is a socket of its own"
@@ -81,7 +81,6 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
 
 
 def product(topology: CpuTopology) -> str:
-    """Formats a topology: `2 sockets × 4 cores × 2 threads`."""
     return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
@@ -113,7 +112,7 @@ def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Linux ignores caches that span cells (topology_sane, arch/x86/kernel/smpboot.c)."""
+    """Reports a core or socket in several cells, whose caches Linux ignores (topology_sane)."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return

@@ -1,4 +1,4 @@
-"""Checks inside a guest, also if its domain is unknown: CPUs, nodes, memory and devices."""
+"""Checks CPUs, nodes, memory and devices inside a guest. Some checks need no domain."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Compares sockets, cores and threads of online CPUs; `check_vcpus` compares vCPUs."""
+    """Compares the sockets, cores and threads of online CPUs. `check_vcpus` counts vCPUs."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
@@ -141,17 +141,17 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the least memory that a guest of `size` bytes may show. The kernel keeps 64 bytes for
-    each page of 4 KiB (1.6 %), code, buffers, what firmware and swiotlb reserve (64 MiB; of
-    encrypted guests 6 %, at most 1 GiB), and the crash kernel's memory."""
+    """Returns the least number of bytes that a guest of `size` bytes should report."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
+# The kernel takes 1.6 % for page structures, for swiotlb 64 MiB (6 % in encrypted guests, at most
+# 1 GiB), and memory for code and firmware.
 _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Huge pages of the host help little without the guest's: the TLB holds the smaller page."""
+    """Reports a guest that uses no huge pages, although huge pages back its memory on the host."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -224,7 +224,7 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function is neither a bridge nor emulated, as its vendor IDs show."""
+    """Whether a PCI function belongs to a real device, not to a bridge or an emulated device."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -233,7 +233,7 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """Returns the guest's function of each device, by host address, if its place is known."""
+    """Maps host addresses of passed-through devices to their PCI functions in the guest."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -308,6 +308,6 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks devices' links, which are slow here if slow on the host, and the guest's IOMMU."""
+    """Checks the links of passed-through devices, and the guest's IOMMU."""
     if case.domain.devices:
         yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -1,4 +1,4 @@
-"""Checks on the host: the domain's CPUs, and where its vCPUs and other threads may run."""
+"""Checks a domain's CPU model, and where on the host its vCPUs and other threads may run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_model(case: DomainEvidence) -> Iterator[Finding]:
-    """Names features that the CPU model hides. A host of unknown flags counts as having AVX2."""
+    """Reports features that the CPU model hides. An unknown host CPU counts as having AVX2."""
     domain, isa = case.domain, case.host.isa or "x86-64-v3"
     if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
         return

@@ -1,4 +1,4 @@
-"""Checks on the host: passed-through devices, and their distance from vCPUs and memory."""
+"""Checks passed-through devices on the host, and their distance from vCPUs and memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """A link that trained too low is slow in the guest, too, and only the host can retrain it."""
+    """Reports links that trained too low: only the host can retrain them, not the guest."""
     addresses = [device.source for device in case.domain.devices]
     mine = {*addresses}.union(*(function.route for _, function in _there(case)))
     for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
@@ -92,7 +92,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """VFIO takes a whole IOMMU group: no other device but bridges may have a host driver."""
+    """Checks that other devices of an IOMMU group have no host driver: VFIO takes whole groups."""
     mine = {device.source for device in case.domain.devices}
     groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
@@ -133,7 +133,7 @@ def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """ACS slows copies between devices, but also isolates guests: there is no remedy."""
+    """Reports ACS, which slows copies between devices. No remedy: ACS isolates guests."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
@@ -146,7 +146,7 @@ def check_acs(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that vCPUs and memory are on a device's node. Other checks find missing pins."""
+    """Checks that vCPUs and memory are on a device's node. Other checks report missing pins."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
     places = {"the vCPUs run": everyone, "the memory is": case.bound_nodes}
     for part, function in _there(case):

@@ -1,4 +1,4 @@
-"""Checks on the host: the nodes of the domain's memory, and the pages that back it."""
+"""Checks on the host which nodes the domain's memory is on, and which pages back it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns a page's bytes: 0 for the host's default huge page, None for no huge pages."""
+    """Returns the bytes of a cell's huge pages, 0 for the host's default, None without them."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -80,8 +80,8 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that cells' memory is near their vCPUs. Memory counts as spread evenly over its nodes.
-    `cells-hidden` is the check for domains without cells."""
+    """Checks that the vCPUs of each cell run near the cell's memory. Assumes that the memory is
+    spread evenly over its nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))

@@ -1,5 +1,5 @@
-"""Plans a placement. Parts without a finding stay. The devices' nodes are used first, others if
-needed. If cores suffice, a node's first one is left to the emulator, IO threads and the host."""
+"""Plans where vCPUs and memory go. Changes only settings with a finding. Uses the devices' nodes
+first. With enough cores, leaves a core of each node to the emulator, IO threads and the host."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement. `emulator` are the CPUs of all threads but vCPUs, `nodes` the host's nodes of
-    each cell (0 without cells; empty: memory stays). `page_size` is in bytes (None: unchanged)."""
+    """A placement. `emulator` has the CPUs of all threads other than vCPUs. `nodes` has the host
+    nodes of each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
+    `page_size` is in bytes; None means that the page size stays."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -64,7 +65,7 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
 
 
 def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
-    """Returns the evidence with this placement of vCPUs and memory. Devices and pages stay."""
+    """Returns the evidence as if the placement were applied, except to devices and pages."""
     policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
     own, first = policies or case.domain.cell_policies, next(iter(policies.values()), None)
     domain = replace(
@@ -76,8 +77,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Counts vCPUs that no CPU can run, that lack a CPU of their own, that span nodes; then adds
-    mean distances of vCPUs to memory and of devices to vCPUs, as multiples of the local one."""
+    """Rates a placement (less is better) by the number of vCPUs that no CPU can run, that share a
+    CPU, and that span nodes, then by the distance from vCPUs to memory and devices."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -118,7 +119,7 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns the largest page of which nodes have enough, else 2 MiB; None without such pages."""
+    """Returns the largest page size with enough pages, else 2 MiB, or None without 2 MiB pages."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -142,7 +143,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest's core gets `threads` threads of a host's core; `spared` cores per node stay free."""
+    """A guest core uses `threads` CPUs of a host core. Each node keeps `spared` cores free."""
 
     threads: int
     whole: bool
@@ -225,7 +226,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns the domain's cells if there is one per node, else even ones; None if none fit."""
+        """Returns a cell for each node: the domain's own cells if their number fits, else new cells
+        of equal size. Returns None if the nodes lack cores."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -270,7 +272,7 @@ class _Planner:
         return [found[node] if node in found else next(rest) for node in nodes]
 
     def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[GuestNode]:
-        """Makes cells with memory in proportion to vCPUs, in whole GiB if all of it is."""
+        """Makes cells whose memory is in proportion to their vCPUs, if possible in whole GiB."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
         unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]

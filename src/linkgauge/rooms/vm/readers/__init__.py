@@ -1,5 +1,5 @@
-"""Readers of other systems' definitions, a file for each system: `knows` and `parse` for text that
-is not XML, NAMESPACE in the system's libvirt XML, and `settings` to write a placement."""
+"""Reads and writes definitions of virtual machines, with a module for each system. `knows` and
+`parse` read text, NAMESPACE is in the system's libvirt XML, and `settings` writes a placement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SETTINGS = {one.NAME: one.settings for one in (kubevirt, openstack, proxmox)}
 
 
 def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """Returns the parser for a text's form, None for an unknown form. It may raise InputError."""
+    """Returns the parser of a text's format, or None for an unknown format."""
     return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
 def owner_of(root: Element) -> str | None:
-    """Returns the system that wrote a domain's XML, by its metadata; None for libvirt itself."""
+    """Returns the system that wrote a domain's XML, by its metadata, or None for libvirt itself."""
     tags = [element.tag for element in root.iterfind("metadata/*")]
     owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
     return next(owned, None)

@@ -1,5 +1,5 @@
-"""Writes a placement for KubeVirt, which writes the XML anew for each pod. Source: its user guide,
-Dedicated CPU resources, NUMA and Hugepages support."""
+"""Writes a placement as settings of KubeVirt, which generates a domain's XML for each pod. Source:
+KubeVirt user guide, Dedicated CPU resources, NUMA and Hugepages support."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIB = 1 << 30
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields YAML; the kubelet chooses CPUs and nodes. Guests see nodes only with huge pages."""
+    """Yields YAML. KubeVirt chooses CPUs and nodes. Guests see nodes only with huge pages."""
     topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
     size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
     yield "# In the VirtualMachine, below spec.template.spec.domain:"

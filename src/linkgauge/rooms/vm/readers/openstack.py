@@ -1,5 +1,5 @@
-"""Writes a placement for an OpenStack flavor: nova writes the XML anew at each hard reboot. Source:
-its documentation, Extra Specs and CPU topologies."""
+"""Writes a placement as settings of an OpenStack flavor, because nova rewrites a guest's XML at
+each hard reboot. Source: nova's documentation, Extra Specs and CPU topologies."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def parse(text: str) -> Domain:
 
 
 def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
-    """Reads cells such as `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    """Reads NUMA cells such as `numa0: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
     found = []
     for name in sorted(said, key=lambda one: (len(one), one)):
         if re.fullmatch("numa[0-9]{1,2}", name):
@@ -115,7 +115,7 @@ def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, .
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """Yields lines of the configuration. vCPUs may run on any CPU of `affinity`."""
+    """Yields lines of the configuration. Each vCPU may run on any CPU of `affinity`."""
     yield f"# In /etc/pve/qemu-server/VMID.conf{f' ({domain.name})' if domain.name else ''}:"
     yield f"affinity: {ranges({*chain(*suited.pins.values())})}"
     topology = suited.topology or domain.topology

@@ -1,5 +1,5 @@
-"""Reads a command line of QEMU (`tr '\\0' ' ' < /proc/PID/cmdline`, or libvirt's log), which pins
-nothing. Source: QEMU's qemu-options.hx and hw/core/machine-smp.c."""
+"""Reads a command line of QEMU (`tr '\\0' ' ' < /proc/PID/cmdline`, or libvirt's log), which has no
+pins. Source: QEMU's qemu-options.hx and hw/core/machine-smp.c."""
 
 from __future__ import annotations
 
@@ -116,8 +116,7 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """Returns the topology and the largest number of vCPUs. A missing number is derived as in QEMU
-    from 6.2 on: that of cores first, then sockets, threads and vCPUs."""
+    """Returns the topology and the largest number of vCPUs."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -125,6 +124,7 @@ def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
     }
     product = CpuTopology(**known).vcpus
     most = vcpus(smp.get("maxcpus") or smp.get("cpus") or str(product), "-smp")
+    # Like QEMU from 6.2 on, derives one missing number.
     missing = next((name for name in ("cores", "sockets", "threads") if name not in known), None)
     if missing and most % product == 0:
         known[missing] = most // product
@@ -157,7 +157,7 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """Returns 0 for sizes of a memory backend, which are in bytes, or 20 for a node's, in MiB."""
+    """Returns the power of 2 of a size's unit: 0 (bytes) for a memory backend, else 20 (MiB)."""
     return 0 if backend else 20
 
 
@@ -195,7 +195,7 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """Yields the huge pages. They count for all memory, because cells are not distinguished."""
+    """Yields huge pages for all memory, without distinguishing cells."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]

@@ -1,4 +1,4 @@
-"""Reads what several systems' definitions share: options with commas, numbers, sizes and lists."""
+"""Reads syntax that several systems share: options with commas, numbers, sizes and lists."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from linkgauge.rooms.vm.domain import MOST, BusAddress, HostDevice, length, pars
 _SIZE = re.compile(r"([0-9]{1,15})([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
 _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
 MODES = {"bind": "strict", "preferred": "preferred", "interleave": "interleave"}
-"""The modes of libvirt's memory policies by QEMU's names, which Proxmox VE hands on."""
+"""QEMU's names of memory policies, which Proxmox VE uses, and libvirt's names of the same."""
 _ADDRESS = re.compile(
     r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}):([01][0-9a-f])(?:\.([0-7]))?", re.IGNORECASE | re.ASCII
 )
 
 
 def options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """Yields names and values of `host,pcie=1`. A first word without a name gets `first`."""
+    """Yields names and values of `host,pcie=1`. `first` is the name of a first word without `=`."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
