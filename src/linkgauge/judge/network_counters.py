@@ -42,9 +42,11 @@ _LATE = ("TcpExtTCPTSReorder", "TcpExtTCPLostRetransmit")
 """Counters of segments that came late according to their timestamps, or were sent a third time.
 Hardly any lost segment is sent a third time."""
 _WAITED, _WINDOW = "TcpExtTCPOFOQueue", 1000
-"""Segments that waited for earlier ones, and how many wait behind a lost one, at most (1.4 MB)."""
+"""The counter of segments that waited for earlier ones. At most `_WINDOW` wait behind a lost one:
+1.4 MB."""
 _RETRIES, _DOUBLE = "completer_retry_err", "duplicate_request"
-"""How often rxe sent packets again, also because an answer was late, and those that came twice."""
+"""rxe's counters of packets that it sent again, also because an answer was late, and of those that
+came twice."""
 _RANGE = 16
 """The segments of a report that the sender has not read when a cell ends: reports name a range."""
 _EXPLAINS = 3.0
