@@ -169,8 +169,8 @@ class Search:
 
 
 def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """A cell's loss should be at least the largest of its suspects' losses, at most their sum. What
-    is expected of a cell may be a tenth too high."""
+    """A cell's loss should be at least the largest of its suspects' losses, at most their sum."""
+    # What is expected of a cell may be a tenth too high.
     unsure = math.log(SLOW) if row.low else 0.0
     return max(sum(levels) + unsure - row.lost, row.lost - min(levels), 0.0) ** 2
 
