@@ -112,7 +112,7 @@ def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> b
 
 
 def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> bool:
-    found = comparison.would_lose(lost)
+    found = comparison.lost(lost)
     return found is not None and found.gain > comparison.least and found.p < CHANCE / parts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -33,23 +33,17 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
     def rows(self) -> tuple[Row, ...]:
         return tuple(row for own in self.within.values() for row in own)
 
-    def lost(self) -> Excess | None:
-        return self._beside({of: [-math.log(row.figure) for row in own]
-                             for of, own in self.within.items()})  # fmt: skip
-
-    def would_lose(self, more: Mapping[Row, float]) -> Excess | None:
-        """Returns how far cells would be behind with the losses `more` in place of their own."""
-        values = dict[Hashable, list[float]]()
+    def lost(self, more: Mapping[Row, float] | None = None) -> Excess | None:
+        """Returns how far cells are behind or, with losses `more` instead of theirs, would be."""
+        sides = list[Side]()
         for of, own in self.within.items():
-            usual = statistics.fmean(math.log(row.figure) for row in own) + self.others[of].mean
-            values[of] = [usual - math.log(row.figure) - math.log1p(-more[row]) for row in own]
-        return self._beside(values)
-
-    def _beside(self, values: Mapping[Hashable, Iterable[float]]) -> Excess | None:
-        return excess(
-            Side(kinds_of(self.within[of][0].case), Moments.over(own), self.others[of])
-            for of, own in values.items()
-        )
+            lost, others = [-math.log(row.figure) for row in own], self.others[of]
+            if more is not None:
+                now = others.mean - statistics.fmean(lost)
+                lost = [now + was - math.log1p(-more[row])
+                        for was, row in zip(lost, own, strict=True)]  # fmt: skip
+            sides.append(Side(kinds_of(own[0].case), Moments.over(lost), others))
+        return excess(sides)
 
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:

@@ -33,9 +33,8 @@ Cells = Sequence[Steadiness]
 class _Measure(NamedTuple):
     """A measure of unsteadiness. `error` is the standard deviation of `value` by chance. A cell
     that `is_bad` exceeds steady cells by at least `least`, at `moments` times or more. `usual` is
-    the value of steady cells of a kind, infinite if only other cells of the kind show it; it gets
-    that of the host's copies. Of healthy machines, copies by devices do not exceed `calm`, and
-    copies on hosts that others use `shared`."""
+    the value of steady cells of a kind, given that of the host's copies (infinite: only others of
+    the kind show it). Healthy copies by devices do not exceed `calm`, on shared hosts `shared`."""
 
     value: Callable[[Steadiness], float]
     error: Callable[[Steadiness], float]
@@ -50,7 +49,7 @@ class _Measure(NamedTuple):
 def _odd_parts(cells: Cells, of: _Measure) -> Iterator[tuple[Blame, Cells, Cells]]:
     alike = grouped(((kinds_of(c.case), c.case.result.better), c) for c in cells).values()
     within = [of.value(cell) for cell in cells if _is_within(cell.case, _HOST)]
-    host = min(of.shared, max(of.calm, _steadier(within or [of.shared])))
+    host = min(of.shared, max(of.calm, _quartile(within or [of.shared])))
     rows = [row for own in alike for row in _rows(own, of, host)]
     blames = suspects(rows)
     search = Search(rows, blames, drifts=False)
@@ -79,15 +78,14 @@ def _chance(inside: Cells, peers: Cells, of: _Measure) -> float:
     return found.p if found and is_shown and found.gain >= of.least else 1.0
 
 
-def _steadier(values: Sequence[float]) -> float:
-    """Returns the value that a quarter of cells does not exceed."""
+def _quartile(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 4]
 
 
 def _rows(cells: Cells, of: _Measure, host: float) -> Iterator[Row]:
     """Yields rows. Chance alone causes half of the loss that a row may leave unexplained."""
     values = {cell: of.value(cell) for cell in cells}
-    lowest, unit = _steadier([*values.values()]), math.sqrt(SPARED) / 2
+    lowest, unit = _quartile([*values.values()]), math.sqrt(SPARED) / 2
     # Where all use one part, no cell of the kind shows what is usual without it.
     is_lone = frozenset.intersection(*(cell.case.touched for cell in cells))
     top = min(lowest, of.usual(cells[0].case, host if is_lone else of.shared))
@@ -103,12 +101,11 @@ def _rows(cells: Cells, of: _Measure, host: float) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class: with cells of the same kind or, if there are none, with copies
-    inside devices and their fabric, or of the host. Without such copies, the host's are compared
-    with the most that is healthy."""
+    """Yields comparisons by class, and of cells without any peers with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
+        # Copies without peers are compared with others inside devices, or with the host's.
         if cell.case.kind in kinds or cell.case.result.better == "lower":
             return cell.case.kind
         return _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
@@ -123,7 +120,7 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
                        for known, mean in means)  # fmt: skip
 
     own, others = values(inside), values(peers)
-    for known in own.keys() & others.keys():
+    for known in (known for known in own if known in others):
         yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
     if own.keys().isdisjoint(others) and (copies := own.get(_HOST)):
         yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
@@ -249,16 +246,14 @@ _SCATTER = _Measure(
     is_bad=lambda cell: cell.lasting > SCATTER,
     least=math.log(MORE_SCATTER),
     moments=ENOUGH,
-    usual=lambda case, host: (
-        math.inf
-        if case.result.better == "lower"
-        else math.log(NOISE)
-        if _is_within(case, _INSIDE)
-        else host
-    ),
+    usual=lambda case, host: math.log(NOISE) if _is_within(case, _INSIDE) else _shared(case, host),
     calm=math.log(math.hypot(SCATTER, NOISE)),
     shared=math.log(math.hypot(SHARED, NOISE)),
 )
+
+
+def _shared(case: Case, host: float) -> float:
+    return host if case.result.better == "higher" else math.inf
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from linkgauge.judge.findings import Evidence, Severity
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.kernel_log import Gravity, LogLine
+from linkgauge.model.kernel_log import LogLine
 
 CATALOG = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 
@@ -37,22 +37,15 @@ BROKEN = {
     171: "an error in its DRAM that cannot be corrected",
     172: "an error in its SRAM that cannot be corrected",
 }
+_NVLINK_5 = range(144, 151)
 _OTHERS = {
     13: "an exception in a program's kernel",
     31: "a program accessed an address that is not mapped",
     43: "a program was stopped after an error of its own",
     45: "a program's work was removed, after another error or because it was killed",
     154: "the action that recovers the GPU has changed",
-} | dict.fromkeys(range(144, 151), "an error of its NVLinks")
+} | dict.fromkeys(_NVLINK_5, "an error of its NVLinks")
 _AFTERMATH = (43, 45)
-
-
-def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """Returns how severe an Xid is. `gravity` is the severity in the log line, which only errors of
-    NVLink 5 (144 to 150) have."""
-    if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
-        return "fail"
-    return "note" if code in _AFTERMATH else "warn"
 
 
 def meaning_of_xid(code: int | None) -> str:
@@ -69,16 +62,19 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """Returns `fail` for broken devices and links, and for uncorrected errors."""
+    """Returns `fail` for broken devices and links, and for uncorrected errors. Of Xids, only those
+    of NVLink 5 (144 to 150) state their gravity in the line."""
     match line.kind:
-        case "xid":
-            return severity_of_xid(line.code, line.gravity)
-        case "aer" | "hardware":
-            return "fail" if line.gravity in ("uncorrected", "fatal") else "warn"
-        case "sxid":
-            return "fail" if line.gravity == "fatal" else "warn"
-        case "driver":
-            return "note" if line.level is not None and line.level > LEVEL_WARNING else "warn"
+        case "xid" if line.code in _AFTERMATH:
+            return "note"
+        case "xid" if line.code in BROKEN or (line.gravity == "fatal" and line.code in _NVLINK_5):
+            return "fail"
+        case "aer" | "hardware" if line.gravity in ("uncorrected", "fatal"):
+            return "fail"
+        case "sxid" if line.gravity == "fatal":
+            return "fail"
+        case "driver" if line.level is not None and line.level > LEVEL_WARNING:
+            return "note"
         case _:
             return "warn"
 
