@@ -91,8 +91,8 @@ def test_two_arrays_of_a_kernel_begin_at_an_access(device):
     ("text", "operation", "says"),
     [
         ("host:0 -> cuda:0 by sm", "peak-copy", "in its own device's memory"),
-        ("cuda:0 -> cuda:0 by sm", "stream-copy", "has no arrays"),
-        ("cuda:0 -> cuda:0 by ce", "peak-copy", "has no arrays"),
+        ("cuda:0 -> cuda:0 by sm", "stream-copy", "has no array kernels"),
+        ("cuda:0 -> cuda:0 by ce", "peak-copy", "has no array kernels"),
         ("cuda:0 -> null by sm", "peak-copy", "peak-copy is another operation"),
     ],
 )

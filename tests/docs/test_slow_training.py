@@ -13,7 +13,7 @@ def test_a_described_machine_is_refused_with_what_to_run_instead(tmp_path):
     done = called("ai", "training", "--machine", "8 x H100 SXM")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert "computes a model is not simulated" in line
+    assert "AI workloads are not simulated" in line
     assert line.endswith("linkgauge scale all_reduce --machine '8 x H100 SXM'")
     scale = words(line.rpartition("linkgauge scale ")[2])
     told = called("scale", *scale, "--size", "64K", "--no-report", cwd=tmp_path)

@@ -23,7 +23,7 @@ def test_a_plan_takes_as_long_as_its_latest_runs(tmp_path, monkeypatch):
     assert usual is not None
     assert usual > 0
     assert run["finished"] > run["started"]
-    assert "as its latest runs here took; at most" in called(*ASKED, "--dry-run").stdout
+    assert "as in its latest runs here; at most" in called(*ASKED, "--dry-run").stdout
     # Other settings, another plan, or seconds that the user gave: nothing is known, or asked.
     assert planned("--precision", "0.3")["usual"] is None
     assert planned("--size", "2M,4M")["usual"] is None

@@ -70,7 +70,7 @@ def test_without_rates_nothing_is_said(tmp_path):
         ({"to_device": 48e9}, Workload("streamed"), "keep the weights"),
         ({"to_device": 48e9}, Workload("offload"), "linkgauge doctor"),
         ({"operations": 90e12}, Workload("prefill", numbers="fp32"), "fp32"),
-        ({"operations": 90e12}, Workload("prefill"), "own rate"),
+        ({"operations": 90e12}, Workload("prefill"), "full rate"),
         ({"operations": 1e12, "launching": 0.9}, Workload("decode"), "CUDA graphs"),
     ],
 )

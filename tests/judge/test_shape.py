@@ -191,7 +191,7 @@ def test_of_a_device_and_its_link_that_explain_as_well_the_link_is_named():
         (finding,) = found(SLOW, replace(low, cells=cells), on=on, after=after)
         assert finding.subject == "sim:0-sim:1"
         assert "(or sim:0" in finding.found
-        assert errors or "`device_local_copy` crosses no link" in finding.why
+        assert errors or "`device_local_copy`, which crosses no link" in finding.why
 
 
 def test_asymmetric_directions_are_named():

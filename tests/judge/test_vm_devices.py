@@ -147,7 +147,7 @@ def test_what_a_model_hides_of_the_host(cpu, flags, lacks):
     )
     xml = well(cpu=CPU.replace("mode='host-passthrough'>", f"mode='custom'>{cpu}"))
     notes = [one for one in compare(xml, root, "host").findings if one.check == "cpu-model"]
-    assert [one.found.partition(": ")[2] for one in notes] == ([lacks] if lacks else [])
+    assert [one.found.partition(" has ")[2] for one in notes] == ([lacks] if lacks else [])
 
 
 def test_redirection_between_two_devices_that_are_both_passed_through():

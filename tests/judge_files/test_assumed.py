@@ -77,7 +77,7 @@ def test_devices_marks_what_no_text_states(at):
     assert "PCIe Gen 4 x16, assumed" in said
     assert "4 × GPU" in said
     assert "GiB, assumed" in said
-    assert "assumed, as nothing states it: PCIe link of sim:0-3 (Gen 4 x16)" in said
+    assert "assumed, because not stated: PCIe link of sim:0-3 (Gen 4 x16)" in said
     machine = json.loads(called("devices", "--machine", "topo.txt", "--json", cwd=at).stdout)
     assert {"PCIe link", "memory size", "memory rate"} <= {
         one["fact"] for one in machine["inventory"]["assumed"]
@@ -104,10 +104,10 @@ def test_run_says_what_is_assumed(at):
     assert said.startswith("4 GPUs copy ")
     assert "these rest on assumed facts" in said
     assert "as this hardware should" not in said
-    assert "note: assumed, as nothing states it: PCIe link of sim:0-3" in said
+    assert "note: assumed, because not stated: PCIe link of sim:0-3" in said
     assert "verdict: not judged: every figure rests on assumed facts" in said
     assert called("report", *at.glob("**/run.json"), "-o", "page.html", cwd=at).returncode == 0
-    assert "assumed, as nothing states it" in (at / "page.html").read_text()
+    assert "assumed, because not stated" in (at / "page.html").read_text()
 
 
 def test_other_commands_judge_nothing_assumed(at):

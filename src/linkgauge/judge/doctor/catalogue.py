@@ -237,7 +237,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
      "none"),
 )  # fmt: skip
 _REASONS: tuple[tuple[str, ...], ...] = (
-    ("Hung", "the time of each cell", "a cell never came back", "reset the device"),
+    ("Hung", "the time of each cell", "a cell never ended", "reset the device"),
     ("DeviceMissing", "accelerators that are there", "fewer than --devices", "the kernel's log"),
     ("MeasurementFailed", "errors of cells", "any", "the kernel's log"),
     ("WrongBytes", "a comparison of every byte copied", "one byte is wrong", "as wrong-bytes"),
