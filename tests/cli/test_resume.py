@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -87,7 +88,8 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert after.kernel_log is not None
     records = read_records((whole / "journal.jsonl").read_bytes())
     first = next(record for record in records if isinstance(record, MeasuredRepetition))
-    assert after.results[0].cells[0].samples == first.cell.samples
+    kept = first.cell.samples  # on a busy machine, a cell in doubt is measured once more
+    assert after.results[0].cells[0].samples[: len(kept)] == kept
     named = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("host_to_")]
     assert named == [result.benchmark for result in before.results]
     assert {path.name for path in broken.iterdir()} == {p.name for p in whole.iterdir()}
@@ -214,7 +216,11 @@ def test_a_device_that_another_run_holds_is_not_measured(tmp_path, broken, comma
         )
         assert waiting.stderr.readline().startswith("waiting: cuda:0")
     out, errors = waiting.communicate(timeout=120)
-    assert (waiting.returncode, errors) == (0, "")
+    # On a busy machine, cells in doubt are measured once more.
+    assert (waiting.returncode, re.sub(r"measuring .* once more, to be sure\n", "", errors)) == (
+        0,
+        "",
+    )
     assert "GB/s" in out
 
 
