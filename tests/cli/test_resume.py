@@ -18,6 +18,7 @@ import pytest
 from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
 from command_kit import called, folder_of
 from linkgauge.engine.kept.journal import (
+    Again,
     Closed,
     Logged,
     MeasuredRepetition,
@@ -65,7 +66,8 @@ def test_cut_off_at_any_byte_a_real_journal_reads_up_to_its_last_whole_record(wh
     data = (whole / "journal.jsonl").read_bytes()
     records = read_records(data)
     first, *others, last = (type(one) for one in records if not isinstance(one, Logged))
-    assert (first, {*others}, last) == (Opened, {MeasuredRepetition}, Closed)
+    # On a busy machine, cells in doubt are measured again.
+    assert (first, {*others} - {Again}, last) == (Opened, {MeasuredRepetition}, Closed)
     for length in range(len(data) + 1):
         count = data.count(b"\n", 0, length)
         if count:
