@@ -36,7 +36,7 @@ def measured(wire, folder):
     at = [rdma_kit.number(nic) for nic in wire]
     ranks = []
     for number in range(2):
-        told = environment(
+        variables = environment(
             LINKGAUGE_RANK=str(number), LINKGAUGE_RANKS="2", LINKGAUGE_TOKEN=wire[0].name,
             LINKGAUGE_FIRST=f"127.0.0.1:{net_kit.PORT}", LINKGAUGE_HISTORY="none",
             LINKGAUGE_FAULT_CELL=f"host:0@0 -> host:0@1 by nic:{at[0]}.rdma to nic:{at[1]}",
@@ -44,7 +44,7 @@ def measured(wire, folder):
         )  # fmt: skip
         places = ["-", wire[0].name, wire[1].name]
         words = [sys.executable, str(PROGRAM), str(number), str(folder), *places, *RDMA]
-        ranks.append(subprocess.Popen(words, env=told, cwd=folder))
+        ranks.append(subprocess.Popen(words, env=variables, cwd=folder))
     for rank in ranks:
         assert rank.wait(SECONDS) == 0
     for fault in RDMA:

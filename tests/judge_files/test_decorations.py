@@ -1,5 +1,5 @@
-"""What pages, mails, editors and collectors of logs put around a text does not change its reading;
-texts of several machines, and runs of one test, are told apart."""
+"""What pages, mails, editors and collectors of logs put around a text does not change its reading.
+Machines of one text have verdicts of their own, as have runs of one test that differ."""
 
 import json
 from itertools import count

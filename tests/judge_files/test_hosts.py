@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from command_kit import called
 from linkgauge.judge.verdict import judge
 from linkgauge.rooms.judge_files.judging import judged_hosts
-from linkgauge.rooms.judge_files.lines import cleaned
+from linkgauge.rooms.judge_files.lines import bare, by_label
 from linkgauge.rooms.judge_files.readers import read_text
 
 WAYS = {"host_to_device_memcpy_ce": "->", "device_to_host_memcpy_ce": "<-"}
@@ -117,7 +117,8 @@ def test_ranks_of_one_job_are_no_hosts(tmp_path):
 @given(st.randoms(use_true_random=False), st.sampled_from(("{}: ", "[{}] ", "  {}: ")))
 def test_every_line_comes_to_its_host(draw, prefix):
     numbered = dict(zip("0123", HOSTS.values(), strict=True))
-    found = cleaned(woven(numbered, draw, prefix))
+    lines = woven(numbered, draw, prefix).split("\n")
+    found = by_label([bare(line) for line in lines])
     written = {label.strip("[]"): list(filter(None, lines)) for label, lines in found.items()}
     assert written == {
         host: [line.rstrip() for line in text.splitlines() if line.strip()]

@@ -205,3 +205,19 @@ def test_a_kept_text_of_wrong_bytes_fails(tool):
     run, cells = _judged((DATA / f"printed/{tool}-wrong.txt").read_text())
     assert any(cell.status == "fail" for cell in cells)
     assert outcome_of(run).code == 1
+
+
+def test_a_local_copy_of_nothing_is_read(tmp_path):
+    """Its matrix has no faster copy of the device that could stand for it."""
+    matrix = (
+        "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+        "Device: 0, NVIDIA A100, pciBusID: 7, pciDeviceID: 0, pciDomainID:0\n"
+        "Device: 1, NVIDIA A100, pciBusID: f, pciDeviceID: 0, pciDomainID:0\n"
+        "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+        "   D\\D     0      1\n"
+        "     0   0.00  17.82\n"
+        "     1  17.70 1300.50\n"
+    )
+    (read,) = read_text("p2p.txt", matrix)
+    rates = [one.figure for log in read.logs for one in log.figures]
+    assert sorted(rates) == [0.0, 17.70e9, 17.82e9, 650.25e9]

@@ -83,12 +83,12 @@ def test_files_of_infiniband_ports_are_read_and_what_is_no_number_is_left_out():
 )  # fmt: skip
 def test_files_of_rdma_adapters_are_read_and_unknown_names_are_kept(file, known, unknown):
     lines = (DATA / f"hw_counters-{file}.txt").read_text().splitlines()
-    told = dict(line.split(": ") for line in lines)
+    counts = dict(line.split(": ") for line in lines)
     place = "sys/class/infiniband/rdmap0s31/ports/1/hw_counters"
-    root = Captured({f"{place}/{name}": f"{text}\n".encode() for name, text in told.items()})
+    root = Captured({f"{place}/{name}": f"{text}\n".encode() for name, text in counts.items()})
     found = rdma_counters(root, "rdmap0s31", "1")
-    told.pop("lifespan", None)
-    assert found == {name: int(text) for name, text in told.items()}
+    counts.pop("lifespan", None)
+    assert found == {name: int(text) for name, text in counts.items()}
     kinds = {name: one and one.kind for name in found for one in [meaning_of("rdma", name)]}
     assert known.items() <= kinds.items()
     assert all(bool(re.fullmatch(unknown, name)) == (kinds[name] is None) for name in found), kinds

@@ -120,8 +120,9 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
                        for known, mean in means)  # fmt: skip
 
     own, others = values(inside), values(peers)
-    for known in (known for known in own if known in others):
-        yield Side(None, Moments.over(own[known]), Moments.over(others[known]))
+    for known, some in own.items():
+        if known in others:
+            yield Side(None, Moments.over(some), Moments.over(others[known]))
     if own.keys().isdisjoint(others) and (copies := own.get(_HOST)):
         yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
 

@@ -92,11 +92,11 @@ def _next(lines: Lines) -> Step | None:
         least = max(share * len(written), _FEWEST)
         if len(found) >= least and ("number" not in found[0].groupdict() or _counts(found)):
             return partial(_replaced, pattern, instead)
-    words = Counter(line.split(None, 1)[0] for line in written)
-    for word, count in words.most_common(1):
-        if count >= max(_SHARE * len(written), _FEWEST):
-            return partial(_replaced, re.compile(rf"\s*{re.escape(word)}(?:\s|$)"), "")
-    return None
+    first = Counter(line.split(None, 1)[0] for line in written)
+    word = max(first, key=first.__getitem__, default="")
+    if first[word] < max(_SHARE * len(written), _FEWEST):
+        return None
+    return partial(_replaced, re.compile(rf"\s*{re.escape(word)}(?:\s|$)"), "")
 
 
 def _counts(found: list[re.Match[str]]) -> bool:

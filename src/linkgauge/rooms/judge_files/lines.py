@@ -35,11 +35,6 @@ _LEAST_SHARE = 0.6
 label."""
 
 
-def cleaned(text: str) -> dict[str, list[str]]:
-    """Returns lines by the host or rank in their prefix, those with the most figures first."""
-    return by_label([bare(line) for line in text.split("\n")])
-
-
 def plain(text: str) -> tuple[str, int]:
     """Returns the text without colours and tags, and how many lines were cut from its middle."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
@@ -88,6 +83,7 @@ def bare(line: str) -> str:
 
 
 def by_label(lines: list[str]) -> dict[str, list[str]]:
+    """Returns lines by the host or rank in their prefix, those with the most figures first."""
     matches = [*map(_LABEL.match, lines)]
     labels = [match[1] or match[2] if match else "" for match in matches]
     counts, written = Counter(filter(None, labels)), sum(1 for line in lines if line)

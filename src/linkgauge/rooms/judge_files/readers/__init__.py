@@ -68,9 +68,10 @@ class ReadText(msgspec.Struct, frozen=True):
 def read_text(name: str, text: str) -> list[ReadText]:
     """Reads a text: one ReadText for each host that wrote figures, or one for all. Never raises."""
     text, left = plain(text)
-    lines = undecorated(text.split("\n"))
-    said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
-    read = _read_labelled(name, lines, (said,) if left else ())
+    lines, read = _undecorated(name, text.split("\n"))
+    if left or not read:
+        said = f"{left} lines in the middle left out: {MOST_LINES} lines of a text are read"
+        read = _read_labelled(name, lines, (said,) if left else ())
     if len(read) == 1 and (starts := next(iter(read.values())).machines):
         ends = pairwise((0, *starts, len(lines)))
         parts = {n: lines[begin:end] for n, (begin, end) in enumerate(ends)}
@@ -88,26 +89,30 @@ _SAMPLE = 1000
 """The most lines from a text's beginning, and from its end, that steps are tried on."""
 
 
-def undecorated(lines: list[str]) -> list[str]:
+def _undecorated(name: str, lines: list[str]) -> tuple[list[str], dict[str, ReadText]]:
+    """Returns the lines without what surrounds them, and what they say if all lines were tried."""
     lines = [bare(line) for line in lines]
-    tried = lines if len(lines) <= 2 * _SAMPLE else lines[:_SAMPLE] + lines[-_SAMPLE:]
-    known = _known_of(tried)
+    are_all = len(lines) <= 2 * _SAMPLE
+    tried = lines if are_all else lines[:_SAMPLE] + lines[-_SAMPLE:]
+    known = _known_of(name, tried)
     for number in range(WAYS) if known.missed or not known.figures else ():
         best = None
         for step in ways(tried, number):
             other = step(tried)
-            found = _known_of(other) if other != tried else known
+            found = _known_of(name, other) if other != tried else known
             if found.is_more_than(known):
                 best, known = step, found
         if best is not None:
-            lines, tried = best(lines), best(tried)
-    return lines
+            tried = best(tried)
+            lines = tried if are_all else best(lines)
+    return lines, known.read if are_all else {}
 
 
 class _Known(NamedTuple):
     figures: int
     understood: int
     missed: int
+    read: dict[str, ReadText]
 
     def is_more_than(self, other: _Known) -> bool:
         """A figure more may be a wrong one, so that it only counts with a line that was missed."""
@@ -115,12 +120,13 @@ class _Known(NamedTuple):
         return is_first or (self.missed < other.missed and self[:2] > other[:2])
 
 
-def _known_of(lines: list[str]) -> _Known:
-    read = _read_labelled("", lines, ()).values()
-    logs = [log for one in read for log in one.logs]
+def _known_of(name: str, lines: list[str]) -> _Known:
+    read = _read_labelled(name, lines, ())
+    logs = [log for one in read.values() for log in one.logs]
     figures = sum(len(log.figures) + len(log.failures) for log in logs)
-    understood = sum(one.understood for one in read)
-    return _Known(figures, understood, sum(one.lines for one in read) - understood)
+    understood = sum(one.understood for one in read.values())
+    missed = sum(one.lines for one in read.values()) - understood
+    return _Known(figures, understood, missed, read)
 
 
 def _read_labelled(name: str, lines: list[str], remarks: tuple[str, ...]) -> dict[str, ReadText]:

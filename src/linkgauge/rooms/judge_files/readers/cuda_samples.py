@@ -57,7 +57,7 @@ def _read_peers(seen: TextScan) -> None:
     # The first copy of all may have waited for the GPU to wake.
     seen.figures = [
         one._replace(figure=best[one.column])
-        if one.benchmark == "device_local_copy" and best[one.column] > _WAKES * one.figure
+        if one.benchmark == "device_local_copy" and best.get(one.column, 0.0) > _WAKES * one.figure
         else one
         for one in seen.figures
     ]
