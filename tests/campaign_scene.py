@@ -174,8 +174,10 @@ def subjects(finding: Finding) -> Iterator[Finding]:
     """The finding, once for each part that it names: others that no cell of the run tells from its
     subject (cells that the other fault ended might have) are as good an answer."""
     yield finding
-    doubt = re.search(r"\(or (.*): the measurements cannot tell which\)", finding.found)
-    for part in doubt[1].split(", ") if doubt else ():
+    doubt = re.search(
+        r"; the cause may be (.*) instead: the measurements cannot tell", finding.found
+    )
+    for part in re.split(", | or ", doubt[1]) if doubt else ():
         yield msgspec.structs.replace(finding, about=part)
 
 

@@ -44,7 +44,7 @@ def test_between_hosts_sizes_end_where_they_show_nothing_new():
         ("all_reduce", replace(FOUR, devices=FOUR.devices[:1]), {}, "mpiexec -n 4 linkgauge run"),
         ("all_reduce", replace(FOUR, backend="opencl"), {}, "needs two GPUs"),
         ("hypercube", replace(FOUR, devices=FOUR.devices[:3]), {}, "a power of two of ranks"),
-        ("gather", FOUR, {"roots": (4,)}, "no rank 4: ranks are 4"),
+        ("gather", FOUR, {"roots": (4,)}, "no rank 4: the ranks are 0 to 3"),
     ],
 )
 def test_what_cannot_be_measured_is_skipped_with_the_reason(name, fabric, choice, why):

@@ -117,7 +117,7 @@ def test_an_odd_process_writes_to_the_one_half_of_all_further_on():
 def test_one_process_is_not_enough(name):
     for fabric in (over("x:0@0"), over("host:0@0")):
         laid_out = row(name).lay_out(fabric)
-        assert (laid_out.cells, laid_out.reason) == ((), "needs two devices, x has 1 selected")
+        assert (laid_out.cells, laid_out.reason) == ((), "needs two devices; of x, 1 is selected")
     alone = row(name).lay_out(over("x:0", "x:1"))
     assert alone.cells == ()
     assert alone.reason == (

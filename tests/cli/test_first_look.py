@@ -3,7 +3,7 @@
 from command_kit import linkgauge
 
 BRIEF = ("run", "--backend", "host", "--profile", "quick", "--samples", "2", "--size", "8M",
-         "--no-report")  # fmt: skip
+         "--no-report", "--budget", "5m")  # fmt: skip
 
 
 def test_the_quick_profile_of_a_host_alone_is_few_figures_in_plain_words(tmp_path):

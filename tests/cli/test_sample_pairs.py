@@ -31,5 +31,5 @@ def test_a_run_goes_on_with_its_own_sample_alone(tmp_path):
         assert said in line
     done = called("run", "--resume", path.parent, "--sample-pairs", "6", "--seed", "3")
     assert done.returncode == 0, done.stderr
-    assert "6 of 56 pairs, sampled with seed 3" in done.stdout
+    assert "6 of 56 pairs (sampled, seed 3)" in done.stdout
     assert places(read_run(path.parent / "run.json")) == before

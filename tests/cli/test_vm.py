@@ -46,7 +46,7 @@ def test_a_name_does_not_move_the_cursor(machines, tmp_path):
     path.write_bytes(domain(name="a&#155;31m&#10;b\u202ec$(d)").replace(b"a&", "ü&".encode()))
     _, out = run(path, "--root", machines / "host.tgz")
     first, _, _ = out.partition("\n")
-    assert first.startswith("domain ü�31m�b�c$(d), compared with this machine, its host")
+    assert first.startswith("domain ü�31m�b�c$(d), compared with this machine as its host")
     assert "virsh edit NAME;" in out
     assert all(c.isprintable() or c == "\n" for c in out)
 
@@ -72,7 +72,7 @@ def test_a_domain_that_runs_is_compared_as_it_runs(tmp_path):
     code, out = run(path, "--root", tmp_path / "nested.tgz")
     assert code == 1
     why = "the domain runs here (control group of 'gpu-vm')"
-    assert f"compared with this machine, its host ({why})" in " ".join(out.split())
+    assert f"compared with this machine as its host ({why})" in " ".join(out.split())
     assert "fail live-pins  vCPU 0: pinned to CPU 5, but runs on 3" in out
 
 

@@ -190,7 +190,7 @@ def test_of_a_device_and_its_link_that_explain_as_well_the_link_is_named():
         on, after = replace(two, inventory=counted(0)), counted(errors)
         (finding,) = found(SLOW, replace(low, cells=cells), on=on, after=after)
         assert finding.subject == "sim:0-sim:1"
-        assert "(or sim:0" in finding.found
+        assert "the cause may be sim:0" in finding.found
         assert errors or "`device_local_copy`, which crosses no link" in finding.why
 
 

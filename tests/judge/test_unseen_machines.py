@@ -117,7 +117,7 @@ def test_what_figures_do_not_show_is_said():
     quad["devices"][0] |= {"peer_access": "none", "stages": True}
     assert "slow" not in said(quad, WAYS[0].replace("_m", "_bidirectional_m") + "_ce", COPIES[4])
     square["link_kinds"]["lane"] |= {"count": 4, "efficiency": {"read": 0.25, "write": 0.25}}
-    assert "nothing tells" in said(square, *COPIES[0:3:2])["slow"]
+    assert "may be slow or not" in said(square, *COPIES[0:3:2])["slow"]
 
 
 def test_what_belongs_together_is_one_finding():

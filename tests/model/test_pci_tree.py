@@ -8,7 +8,7 @@ from command_kit import called
 from pci_kit import Bus
 
 A, B = "0000:10:00.0", "0000:11:00.0"
-HOPS = re.compile(r"\(hops\): (\S+) between")
+HOPS = re.compile(r"\(hops, not counting links between sockets\): (\S+) between")
 CLASS = re.compile(r"Topology class: (\S+) between")
 
 

@@ -69,7 +69,7 @@ class CollectiveSweep(OnDevices, frozen=True, kw_only=True):
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
             ranks, root = len(fabric.devices), max(fabric.collectives.roots)
             if has_root(self.collective) and root >= ranks:
-                return f"no rank {root}: ranks are {ranks}"
+                return f"no rank {root}: the ranks are 0 to {ranks - 1}"
             return no_hypercube(self.collective, ranks)
         several = f"or several processes: mpiexec -n 4 linkgauge run {self.name}"
         return f"needs two GPUs of one machine, {several}"

@@ -175,8 +175,8 @@ def _row(name: str, title: str, steps: Steps, of_pairs: int | None = None) -> Ov
 
 NODES: tuple[OverNodes, ...] = (
     _row("nodes_rails", "node -> the next node(row) on each rail(column), all at once", _ring),
-    _row("nodes_bisection", "node -> its partner in the other half(row) on each "
-         "rail(column), all of a bisection at once", _bisections),
+    _row("nodes_bisection", "node(row) -> its partner in the other half, on each "
+         "rail(column), all pairs at once", _bisections),
     _row("nodes_pairs", "node(row) -> node(column), disjoint pairs at once", _pairs, MOST_PAIRED),
     _row("rails_crossing", "node -> the next node(row), from each rail(column) to the next rail, "
          "all at once", _crossing),

@@ -195,7 +195,7 @@ class Row(msgspec.Struct, frozen=True):
             return self._benchmark("host", tuple(self._pair_cell(*pair) for pair in pairs))
         least = 2 if self.between_devices and not self.diagonal else 1
         if len(fabric.devices) < least:
-            reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
+            reason = f"needs two devices; of {fabric.backend}, {len(fabric.devices)} is selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
         all_pairs = len(fabric.devices) ** 2
         if all_pairs > MOST_PAIRS and self.uses_all_pairs:

@@ -14,13 +14,13 @@ from .proposals import labels
 class ReportOptions(Options):
     runs: tuple[Path, ...] = argument(
         "RUN|DIR...",
-        "Show this run: its folder, its run.json, what `pack` wrote, or the latest of a label; or "
-        "compare several, and all those below folders. Default: the latest run of this machine.",
+        "Show this run (its folder, run.json, a file of `pack`, or a label for its latest run); "
+        "or compare several, also all below a folder. Default: the latest run of this machine.",
         offer=labels,
     )
     against: str | None = option(
         OTHER,
-        "Compare the labels with this one; else with the host, or the first.",
+        "Compare the other labels with this one. Default: the host's label, or the first.",
         "LABEL",
         is_input=True,
         offer=labels,

@@ -176,7 +176,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         for transfer in parsed:
             if transfer.engine.kind == "ucx" and len({m.rank for m in transfer.memories}) < 2:
                 raise InputError(
-                    f"{transfer}: ucx moves bytes between two ranks, such as @0 and @1"
+                    f"{transfer}: ucx is between two ranks: host:0@0 -> host:0@1 by ucx"
                 )
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):

@@ -7,12 +7,15 @@ POWER_CYCLE = (
 )
 RESEAT = "# Reseat the card and its riser or cable."
 RESET = "# Reset the device, or power the machine off and on. If it recurs, replace the device."
-LESS_MEMORY = ("cat /sys/fs/cgroup/memory.max", "# Measure with a smaller --size.")
+LESS_MEMORY = (
+    "cat /proc/self/cgroup  # its limit, if any, is in memory.max of that folder of /sys/fs/cgroup",
+    "# Measure with a smaller --size.",
+)
 IOMMU_PT = "# Boot with iommu=pt on the kernel's command line."
 HUGE_PAGES = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
 SMT_OFF = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
 NEAR_NODE = "# Run with --numa-node N for each node N: the fastest one is the nearest."
-BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the CPUs most"
+BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # programs by their use of the CPUs"
 FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"
 DEVICE = "DEVICE=ADDRESS"
 PORT_ABOVE = 'PORT=$(basename "$(dirname "$(readlink -f "/sys/bus/pci/devices/$DEVICE")")")'

@@ -87,8 +87,8 @@ def read_hardware(path: Path) -> dict[str, str]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where = isinstance(error, yaml.YAMLError)
-        what = " ".join(str(error).split()) if where else yaml_problem(error)
+        mark = getattr(error, "problem_mark", None)
+        what = yaml_problem(error) + (f", line {mark.line + 1}" if mark else "")
         raise InputError(f"{path} is not YAML ({what}): give lines of key: value") from error
     if not isinstance(values, dict):
         raise InputError(f"{path} is not a hardware.yml: give lines of key: value")

@@ -122,7 +122,7 @@ def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
     ends = nic_ends(transfer)
     for end in ends:
         if end.rank not in ranks:
-            return f"there is no rank {end.rank}: ranks are 0 to {len(ranks) - 1}"
+            return f"there is no rank {end.rank}: the ranks are 0 to {len(ranks) - 1}"
         problem = _end_problem(ranks[end.rank], end.nic, transfer.engine.kind)
         if problem is not None:
             return problem

@@ -165,7 +165,7 @@ def where(table: Result | PlannedTable) -> str:
     """Formats a table's backend, sizes and plug-ins, and how many of all pairs were sampled."""
     parts = [table.backend, size_ends(table), _of_plugins([table])]
     if (one := table.sampled) is not None:
-        parts.append(f"{one.pairs} of {one.all} pairs, sampled with seed {one.seed}")
+        parts.append(f"{one.pairs} of {one.all} pairs (sampled, seed {one.seed})")
     return "".join(f"  {part}" for part in parts if part)
 
 

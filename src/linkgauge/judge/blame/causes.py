@@ -11,6 +11,7 @@ import msgspec
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.names import and_all
 
 from .cases import Case, named
 from .limits import MOST_CAUSES
@@ -51,11 +52,12 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        others = ", ".join(map(str, self.others))
-        doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
-        why += f"; {self._would_tell}" if others else ""
+        if self.others:
+            others = and_all(map(str, self.others), "or")
+            found += f"; the cause may be {others} instead: the measurements cannot tell"
+            why += f"; {self._would_tell}"
         cells = named(cases)
-        return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
+        return Finding(check, severity, self.part, found, why, tuple(remedy), cells)
 
 
 def suspects(

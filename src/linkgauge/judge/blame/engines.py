@@ -69,8 +69,8 @@ def _by_engine(slow: Sequence[Row], evidence: Evidence, *, is_reported: bool) ->
     )
     remedy = tools(evidence, "state")
     if not is_reported:
-        found = f"{reach('by them', slow)}, no more than one of several parallel links; "
-        found += "no kernel was measured, so nothing tells whether the links are slow"
+        found = f"{reach('by them', slow)}, no more than one of several parallel links "
+        found += "carries; kernels were not measured, so the links may be slow or not"
         why = "a copy engine may drive one of several links; kernels drive all of them"
         remedy = ("linkgauge run --prefix device_to_device_memcpy_", *remedy)
     cells = named(row.case for row in slow)

@@ -148,7 +148,7 @@ def _among_peers(said: str, affected: Cells, every: Cells) -> str:
     if shared == frozenset.union(*equivalent):
         return "there is no similar part to compare with, so no part is to blame"
     those = listed(sorted(shared, key=str))
-    more = f"; all such cells use {those}, which has no similar part to compare with"
+    more = f"; all of these cells use {those}, which may cause it: it has no peer to compare with"
     return said + more if shared else said
 
 
@@ -183,8 +183,8 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
             passing.append(str(blame.part))
         elif len(affected) > 1:
             left = [cell for cell in left if cell not in affected]
-            look = "# Look for monitoring that polls the device, for interrupts, CPU steal, "
-            remedy = (f"{look}or a retraining link:", kernel_log("aer", "pciehp", "xid"), BUSIEST)
+            look = "# Look for a monitor that polls the device, many interrupts, CPU steal, or a "
+            remedy = (f"{look}link that retrains:", kernel_log("aer", "pciehp", "xid"), BUSIEST)
             own = [cell.case for cell in affected]
             yield blame.finding("stall", "warn", _longest_of(affected), _WHY, remedy, own)
     if len(left) > 1:

@@ -185,13 +185,13 @@ def _undetectable(cells: Sequence[GateCell], aim: Aim, *, allow_noisy: bool) -> 
         )
     if left:
         said.append(f"{left} of {every} are not compared")
-        ways += ["measure these, at the same sizes (--size)", "name benchmarks (--benchmark)"]
+        ways += ["measure these at the same sizes (--size)", "gate only some (--benchmark)"]
     if not said:
         return None
     found = "; ".join(said)
     if allow_noisy:
         return f"{found}, which --allow-noisy accepts"
-    return f"{found}: {', '.join(ways)}, or accept it with --allow-noisy"
+    return f"{found}: {', '.join(ways)}, or accept that with --allow-noisy"
 
 
 def _asked(baseline: Runs, current: Runs) -> set[Key]:

@@ -133,7 +133,7 @@ def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use only some of their links to switches."""
-_RESEAT = "# Reseat the baseboard or the bridge."
+_RESEAT = "# Reseat the bridge or, on a baseboard with switches, the module of this device."
 _PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 """Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
@@ -198,7 +198,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             found = f"{count} of {device.memory} are not active: {numbers}"
             why = "copies between devices go over PCIe"
             if up:
-                why = f"the other links carry {len(up) / len(all_links):.0%} of the full rate"
+                why = f"the active ones carry {len(up) / len(all_links):.0%} of what all would"
             look = "linkgauge devices  # where each link leads"
             remedy = (*tools(evidence, "links"), *_manager(evidence, device), look, _RESEAT)
             yield Finding("fabric-links", "fail", part, found, why, remedy, value=len(down))

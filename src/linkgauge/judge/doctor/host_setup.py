@@ -71,7 +71,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
-        remedy = "cpupower frequency-info  # on the host, if this is a virtual machine"
+        remedy = "cpupower frequency-info  # of a virtual machine: type it on its host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif not _slow_governors(evidence.machine.known.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"

@@ -101,12 +101,10 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = (
-                    "the host's port sets the speed and probably asks for the same at every boot; "
-                )
+                why = "the host's real port sets the speed, and probably limits it at every boot; "
                 why += "a guest cannot read that port"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
-            found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g}')}"
+            found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g} GT/s', evidence)}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
             yield Finding("target-speed", "fail" if held else "note", hop.part, found, why, remedy)
 
@@ -141,17 +139,20 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     if hop.fastest and hop.fastest > at:
         when = f"under load, after {hop.fastest:g} earlier"
     why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
+    able = _able(hop.both_speeds, f"{best:g} GT/s", evidence)
     if not (loaded or held):
-        found = f"{at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
+        found = f"{at:g} GT/s {when}; {able}"
         why = "it may only be saving power: a run under load shows whether it is faster then"
         return Finding("link-speed", "note", hop.part, found, why, UNDER_LOAD)
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
-    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
+    found = f"the link runs at {at:g} GT/s {when}; {able}"
     remedy = retraining(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.part, found, why, remedy, value=at)
 
 
-def _able(both: bool, most: str) -> str:
+def _able(both: bool, most: str, evidence: Evidence) -> str:
+    if evidence.machine.is_virtual:  # the upper end is a port of the host
+        return f"the device supports {most}"
     if both:
         return f"both ends support {most}"
     return f"its lower end supports {most}, the upper end is unknown"
@@ -168,7 +169,7 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
             yield _unread(hop, "width")
         elif at < best:
             severity: Severity = "fail" if hop.both_widths else "warn"
-            found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}')}"
+            found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}', evidence)}"
             why = f"it reaches {at / best:.0%} of its possible rate"
             yield Finding("link-width", severity, hop.part, found, why, remedy, value=at)
 
@@ -222,8 +223,11 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             virtual = evidence.machine.is_virtual
             above = "is emulated, and does not show the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
-            look = link_state(hop.function.address, "MaxPayload")
-            yield Finding("payload", "unknown", hop.part, found, remedy=(look,))
+            look = (
+                "sudo lspci -vv | grep -E '^[0-9a-f]|MaxPayload'  # the device, the port above it"
+            )
+            where = ("# On the host, which shows the real port:",) if virtual else ()
+            yield Finding("payload", "unknown", hop.part, found, remedy=(*where, look))
         elif own != port.max_payload:
             found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
             why = "the other end rejects longer packets, so transfers fail or crawl"
@@ -303,13 +307,13 @@ OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed
 
 
 _STOP = (
-    "# First stop the virtual machines and programs that use the device: the link goes down for a "
-    "moment, and they would crash or hang."
+    "# First stop the virtual machines and programs that use the device: the link goes down while "
+    "it trains, and what still uses it may crash or hang."
 )
 _ON_THE_HOST = (
     (
-        "# On the virtual machine's host, whose addresses are not the guest's: ADDRESS is <source> "
-        "of the device's <hostdev> in `virsh dumpxml NAME`."
+        "# On the virtual machine's host. Addresses differ there: take ADDRESS from `virsh dumpxml "
+        "NAME`, <hostdev>, <source>."
     ),
     _STOP,
     f"{DEVICE}  # such as 0000:41:00.0",

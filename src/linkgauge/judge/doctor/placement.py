@@ -18,8 +18,8 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             hidden = bool(evidence.machine.known.host.hypervisor)
             found = "its NUMA node is unknown"
             found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
-            why = "it is measured from node 0, where programs take memory, too: if another node is "
-            why += "nearer, that costs bandwidth"
+            why = "it is measured from node 0 for want of a better one: if another node is nearer, "
+            why += "its bandwidth is lost"
             yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
         elif node is not None and node not in nodes:
             found = f"its node {node} has no memory that this system can see"

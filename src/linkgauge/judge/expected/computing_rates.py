@@ -40,8 +40,8 @@ def product_bound(
     rate = device.cores * each * clock
     when = "under load" if loaded else "at most"
     because = f"{device.cores} cores × {each} operations × {clock / 1e6:.0f} MHz ({when}) = "
-    because += f"{rate / 1e12:.4g} TFLOP/s; achievable unknown: how much of it a power cap, the "
-    because += "product and the library leave"
+    because += f"{rate / 1e12:.4g} TFLOP/s; what a power cap, the product and the library "
+    because += "leave of it is unknown"
     return Expected(rate, None, because)
 
 

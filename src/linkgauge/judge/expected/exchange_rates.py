@@ -140,8 +140,11 @@ class ExchangeRates:
             return BusbwBound(because="unknown: no rate on the way is known")
         narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
         because = f"{_named(way)}{_shown(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
+        if slowest is not None and slowest.bus < _SHARED * narrow.rate:
+            because += f"; flows that share links leave a busbw of {figure(slowest.bus)}"
         doubts = self._doubts(devices, way)
-        because += f"; achievable unknown: {'; '.join(doubts)}" if doubts else f"; {narrow.why}"
+        reach = f"how much of it is reachable is unknown: {'; '.join(doubts)}"
+        because += f"; {reach if doubts else narrow.why}"
         most = max(rings, key=lambda one: one[1].bus)
         sure = most if self._is_known else rings[0]
         reduced = max(found.bus for _, found in reached)
@@ -196,7 +199,7 @@ class ExchangeRates:
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}; reductions reach {part:.0%} of it")
+            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in reductions")
             for use in path.uses
         ))  # fmt: skip
 
@@ -248,6 +251,8 @@ def _named(way: Way) -> str:
 
 
 _MOST = 4
+_SHARED = 0.99
+"""Below this share of a link's rate, a bound is due to what shares the link."""
 
 
 def _listed(names: Sequence[str]) -> str:

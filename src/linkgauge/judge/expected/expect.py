@@ -337,7 +337,7 @@ class _Sharing:
             if not math.isclose(narrow.rate, theoretical, rel_tol=1e-3):
                 parts.append(f"{self._manner(narrow)}: {figure(theoretical)}")
         if doubts:
-            parts.append(f"achievable unknown: {'; '.join(doubts)}")
+            parts.append(f"how much of it is reachable is unknown: {'; '.join(doubts)}")
         elif achievable is not None:
             costly = self._costliest()
             share = f": {achievable / theoretical:.1%}" if theoretical else ""

@@ -21,7 +21,7 @@ def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
     for title, group in groups().items():
         if names := [row.name for row in group if row.name in asked]:
             yield Prose([plain(title, "strong"), plain(f"    {'  '.join(names)}")])
-    yield Prose([plain("-v describes each benchmark; --prefix describes some.", "dim")])
+    yield Prose([plain("-v describes them all; --prefix NAME, those that begin with NAME.", "dim")])
 
 
 def benchmark_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:

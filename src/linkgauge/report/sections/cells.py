@@ -162,7 +162,7 @@ def tables_of(result: Result) -> Iterator[Table]:
         title = line(Span(name, "strong"), f"  {how}" if (how := _how(work)) else "")
         yield _table(title, sides, _OF_CALLS, _figures)
         if any(cell.iterations for side in sides.values() for cell in side.values()):
-            single = f"{name}: single calls; last: the rank that others wait for"
+            single = f"{name}: single calls"
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 

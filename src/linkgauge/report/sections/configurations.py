@@ -81,7 +81,7 @@ def _table(
             verdict = _verdict(last.get((one.accelerator, side.name)))
             first, runs = Entry(label(f"{of}{side.name}"), tone="strong"), len(side.runs)
             rows.append((first, Entry(str(runs), runs), verdict, *figures))
-    columns = (Column("configuration"), Column("runs", True, 1), Column("verdict of the last"))
+    columns = (Column("configuration"), Column("runs", True, 1), Column("last verdict"))
     is_compared = any(len(one.found.sides) > 1 for one in comparisons)
     below = [_REACH, *([_DIFFERENCES] if is_compared else [])] if heads else []
     return Table((), (*columns, *heads.values()), rows, sortable=True, lines=below)

@@ -59,14 +59,14 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
-    above = (_purpose(taken), plain(f"as for {first}, above"))
+    above = (_purpose(taken), plain(f"the same as for {first!r}, above"))
     return problem._replace(said=(*problem.said, above), steps=())
 
 
 def problem_of(equivalent: Sequence[Finding]) -> Problem:
     first = equivalent[0]
     remedy = steps_of(first)
-    whose = f" (of {first.subject})" if len(equivalent) > 1 else ""
+    whose = f", here for {first.subject}" if len(equivalent) > 1 else ""
     return Problem(
         first.severity,
         SEVERITIES[first.severity],

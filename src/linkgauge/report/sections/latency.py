@@ -44,7 +44,7 @@ def percentiles(result: Result) -> Iterator[Table]:
     cells = _iterated(result)
     if not cells:
         return
-    left_out = f", {cells[0].column} alone" if len(cells) > MOST_CELLS else ""
+    left_out = f", only {cells[0].column}" if len(cells) > MOST_CELLS else ""
     first = [cell for cell in cells if cell.column == cells[0].column][:MOST_CELLS]
     rows = [_row(result, cell) for cell in (first if left_out else cells)]
     heads = (

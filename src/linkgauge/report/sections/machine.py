@@ -272,9 +272,8 @@ def _cache(cache: CpuCache) -> str:
 
 
 def _distances(host: HostDetails) -> str:
-    rows = [f"{node}: {' '.join(map(str, row))}" for node, row in host.distances.items()]
-    to = " ".join(map(str, host.distances))
-    return f"NUMA distances to {to} from {' / '.join(rows)}" if len(rows) > 1 else ""
+    rows = [f"from node {node}: {' '.join(map(str, row))}" for node, row in host.distances.items()]
+    return f"NUMA distances {', '.join(rows)}" if len(rows) > 1 else ""
 
 
 def _allowances(host: HostDetails) -> Iterator[str]:

@@ -20,7 +20,7 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED_TILE, label, mark
 from linkgauge.report.words.expectations import judged_of, word_of
 from linkgauge.report.words.groups import SEVERITIES
-from linkgauge.report.words.worst import BROKEN, worst_of
+from linkgauge.report.words.worst import worst_of
 
 from .screen import has_few
 
@@ -147,13 +147,13 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 
 _WHY_NOT: dict[NotJudged, str] = {
-    "start": "size too small",
+    "start": "too small a size",
     "shared": "links shared with others",
-    "assumed": "rests on assumed facts",
+    "assumed": "only assumed facts",
 }
+_NO_FIGURE = {"error": "error", "timeout": "timeout", "skip": "skipped"}
 _NO_REFERENCE = "nothing to compare with"
 _WRONG = "with wrong bytes"
-_FAILED = {"fail": "failed", _WRONG: _WRONG}
 
 
 def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
@@ -165,11 +165,13 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     yield Tile(count, f"{cells} measured".lstrip())
     if outcome.verdict and measured:
         yield from _judged(run)
-    skipped = statuses["skip"] + sum(not result.cells for result in run.results)
+    statuses["skip"] += sum(not result.cells for result in run.results)
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
-    yield from _counted((n, _FAILED.get(word, f"{word}s" if n > 1 else word), "bad")
-                        for word in (*BROKEN, _WRONG) for n in (statuses[word],))  # fmt: skip
-    yield from _counted([(skipped, "skipped", "dim")])
+    yield from _counted([(statuses["fail"], "failed", "bad"), (statuses[_WRONG], _WRONG, "bad")])
+    left = {how: n for status, how in _NO_FIGURE.items() if (n := statuses[status])}
+    why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
+    tone: Tone = "dim" if [*left] == [_NO_FIGURE["skip"]] else "bad"
+    yield from _counted([(sum(left.values()), f"more not measured ({why})", tone)])
     for severity, tone in SEVERITIES.items():
         several = "" if severities[severity] == 1 else "s"
         yield from _counted([(severities[severity], f"{severity} finding{several}", tone)])
@@ -190,7 +192,7 @@ def _judged(run: Run) -> Iterator[Tile]:
     well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
     as_peers, some = known.cpus + known.others, known.cpus if known.others else "all"
     whose = "their" if as_peers > 1 else "its"
-    pairs = f" ({some} of them pairs of CPUs)" if known.cpus else ""
+    pairs = f" ({some} of them between CPUs)" if known.cpus else ""
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
     yield from _counted(
         [
@@ -212,4 +214,4 @@ def _why_not(passed: Sequence[CellResult]) -> str:
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:
         return next(iter(counts))
-    return "; ".join(f"{count}: {why}" for why, count in counts.most_common())
+    return ", ".join(f"{n} {'has' if n == 1 else 'have'} {why}" for why, n in counts.most_common())

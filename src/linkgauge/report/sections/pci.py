@@ -154,7 +154,7 @@ def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[B
         yield Prose([line(Span("Distances", "strong"), many)])
     elif count > 1:
         pairs = _Pairs(machine, subjects)
-        yield pairs.block("PCIe distance (hops)", pairs.hops)
+        yield pairs.block("PCIe distance (hops, not counting links between sockets)", pairs.hops)
         yield pairs.block("Topology class", pairs.topology_class)
 
 
@@ -238,7 +238,7 @@ def _heads(labels: Sequence[str]) -> list[str]:
 
 
 _IDLE = " now, can be "
-_LOAD = "A link that is slower than it can be may only be idle. Under load, it is seen with: "
+_LOAD = "A link that is slower than it can be may just be idle. To see its speed under load: "
 _ALL = "NCCL chooses the nearest itself; a process of one accelerator may be told."
 _RUN = "linkgauge run --prefix host_to_device_memcpy_ce"
 

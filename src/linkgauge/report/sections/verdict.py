@@ -232,7 +232,7 @@ def _left_out(run: Run) -> Iterator[tuple[str, Line]]:
 def _lowest(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     name = "lowest"
     for share, figure, where, _ in lowest_cells(run)[: MOST_LOW if outcome.verdict else 0]:
-        yield name, plain(f"{share:.0%}{' of expected' if name else ''}, {figure}  {where}")
+        yield name, plain(f"{share:.0%}{' of expected speed' if name else ''}, {figure}  {where}")
         name = ""
 
 

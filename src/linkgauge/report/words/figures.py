@@ -121,9 +121,10 @@ SAME = "~"
 
 
 def said_of(group: Changed) -> str:
-    """Formats a change: `-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
-    least, most = signed(group.least), signed(group.most)
-    ends = f" ({least} to {most})" if least != most else ""
+    """Formats a change: `-17.1% in all 28 cells with sim:0 (-16.9% to -18.4% each)`."""
+    form = times if max(group.least, group.ratio, group.most) >= _TWICE else signed
+    least, most = form(group.least), form(group.most)
+    ends = f" ({least} to {most} each)" if least != most else ""
     of, shared = group.of, group.shared
     count = f"all {of} cells" if group.cells == of > 1 else f"{group.cells} of {of} cells"
     words = [count] if of > 1 else []
@@ -137,7 +138,7 @@ def said_of(group: Changed) -> str:
         words.append(f"in column {shared.column}")
     words += [f"with {shared.device}"] if shared.device is not None else []
     words += [f"at {format_size(shared.size)}"] if shared.size else []
-    return f"{signed(group.ratio)}{ends} in {' '.join(words)}"
+    return f"{form(group.ratio)} in {' '.join(words)}{ends}"
 
 
 def since_line(one: Since) -> str:

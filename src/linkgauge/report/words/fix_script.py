@@ -35,7 +35,7 @@ def fix_script(findings: Sequence[Finding], of: str) -> str:
         if first.why:
             lines.append(_comment(f"why: {first.why}"))
         if first.remedy in given:
-            lines.append(_comment(f"as for {given[first.remedy]}, above"))
+            lines.append(_comment(f"what helps is the same as for {given[first.remedy]!r}, above"))
         else:
             given[first.remedy] = first.name
             for step in steps(first.remedy):

@@ -35,7 +35,7 @@ def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Li
             _ends("latency", [one.latency for one in known], _time),
             _ends("bandwidth", [one.bandwidth for one in known], _rate),
             _ends("half of that rate at", [one.half_size for one in known], _size),
-            _within(max(one.error for one in known)),
+            f"fits {_within(max(one.error for one in known))}",
         )
         yield line(Span(_paths(len(known)), "name"), ", ".join(each))
     others = Counter(_lacks(one) for one in lines if one.half_size is None)
@@ -69,7 +69,7 @@ def _sentence(line: SizeLine) -> str:
     if lacks == _UNTOLD:
         return lacks
     at = "" if line.error < LEAST_SHOWN else f", worst at {worst}"
-    within = f"({_within(line.error)}{at})"
+    within = f"(fits {_within(line.error)}{at})"
     latency, rate = _time(line.latency or 0.0), f"bytes ÷ {_rate(line.bandwidth or 0.0)}"
     if lacks == _LATENCY_ALONE:
         return f"time = {latency}, whatever the size {within}"
@@ -78,7 +78,7 @@ def _sentence(line: SizeLine) -> str:
     half = line.half_size or 0.0
     beyond = ", below the sizes measured" if half < line.sizes[0] else ""
     beyond = ", above the sizes measured" if half > line.sizes[-1] else beyond
-    return f"time = {latency} + {rate}; half that rate at {_size(half)}{beyond} {within}"
+    return f"time = {latency} + {rate} {within}; half that rate at {_size(half)}{beyond}"
 
 
 def _piece(piece: SizePiece) -> str:

@@ -31,7 +31,7 @@ class Choosing(Options):
         "10m|100m|1b|3b",
     )
     batch: str | None = option(
-        WHAT, "Use these batches: 1,8,64. Default: 1 to 64, on a CPU 1 and 4.", "N[,N…]"
+        WHAT, "Use these batch sizes: 1,8,64. Default: 1 to 64; on a CPU, 1 and 4 only.", "N[,N…]"
     )
     prompt: str | None = option(WHAT, "Use prompts of this many tokens: 512,2048.", "N[,N…]")
     types: str | None = option(WHAT, "Use these types of numbers. Default: all.", "bf16,fp16,fp32")
@@ -41,7 +41,7 @@ class Choosing(Options):
     )
     implementation: Literal["own", "transformers"] = option(
         WHAT,
-        "Run linkgauge's decoder, or transformers' own classes.",
+        "Run linkgauge's own decoder, or the classes of transformers.",
         "own|transformers",
         default="own",
     )
@@ -134,8 +134,8 @@ def _refusal(machine: str) -> InputError:
 
     instead = Command((program(), "scale", "all_reduce", "--machine", quote(machine)))
     return InputError(
-        "--machine: AI workloads are not simulated; the exchange of gradients between devices "
-        f"is: {instead.line}"
+        "--machine: AI workloads are not simulated; to simulate only their exchange of gradients: "
+        f"{instead.line}"
     )
 
 

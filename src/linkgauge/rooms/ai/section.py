@@ -61,7 +61,7 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
-        yield from _bounds_of(row, list(own))
+        yield from _bounds_of(row, list(own), "batch " if "batch(column)" in result.title else "")
     yield from _advice(known)
     for one in known if detailed else ():
         if said := "; ".join(filter(None, map(", ".join, _said(one)))):
@@ -88,18 +88,18 @@ def _parts(done: WorkDone) -> Iterator[str]:
         if stage.summary is not None:
             yield _took(stage.name, stage.summary.median, done)
     if done.split_error is not None:
-        yield f"their sum is within {done.split_error:.1%} of the step"
+        yield f"together the step within {done.split_error:.1%}"
     if done.communication is not None:
         yield _took("communication alone", done.communication, done)
     if done.exposed is not None:
-        yield f"exposed {done.exposed / _MILLI:.3g} ms"
+        yield f"{done.exposed / _MILLI:.3g} ms of it not hidden"
 
 
 def _took(what: str, seconds: float, done: WorkDone) -> str:
     return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
 
 
-def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
+def _bounds_of(row: str, cells: Sequence[_AskedCell], what: str) -> Iterator[Line]:
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
         equivalent = list(own)
@@ -108,7 +108,7 @@ def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
         shares = sorted(one.bound.share for one in equivalent if one.bound)
         ends = dict.fromkeys((f"{shares[0]:.0%}", f"{shares[-1]:.0%}"))
         columns = dict.fromkeys((equivalent[0].cell.column, equivalent[-1].cell.column))
-        said.append(f"{kind} at {' to '.join(columns)} ({' to '.join(ends)} of the time)")
+        said.append(f"{kind} at {what}{' to '.join(columns)} ({' to '.join(ends)} of the time)")
     if said:
         yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
 

@@ -25,7 +25,7 @@ def blocks(expected: ExpectedMachine) -> Iterator[Block]:
     yield from _by_count(expected)
     unknown = grouped((because, name) for name, because in expected.without.items())
     reasons = ((why.removeprefix("unknown: "), folded(names)) for why, names in unknown.items())
-    yield Prose([plain(f"not expected ({why}): {', '.join(names)}") for why, names in reasons])
+    yield Prose([plain(f"no expected figure ({why}): {', '.join(of)}") for why, of in reasons])
 
 
 def _shown(one: ExpectedFigure) -> tuple[str, str, str, str]:

@@ -79,7 +79,7 @@ class GateOptions(Options):
     waivers: Path | None = common.WAIVERS
     wait: bool = common.WAIT
     out: Path = option(
-        RUNS, "Keep what is measured again below this folder.", "DIR", default=Path("results")
+        RUNS, "Keep the runs of --rerun below this folder.", "DIR", default=Path("results")
     )
     form: Annotated[Format, GATE]
     github: bool = option(OUTPUT, "Also print annotations for GitHub Actions.")

@@ -83,7 +83,7 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
         for way, tone in TONES.items()
     ]
     if left := len(changes) - counts.total():
-        tiles.append(Tile(count_of(left), "without a figure on both sides"))
+        tiles.append(Tile(count_of(left), "that lack a figure on a side"))
     if not counts:
         tiles = [Tile("nothing", "could be compared", "warn")]
     tiles += [SIMULATED_TILE] if one.simulated else []
@@ -112,21 +112,23 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"{count_of(len(clear))} (each)"
-        seen = f"with 90 % probability a loss of {all_of_them} would be found in {where}"
-        yield plain(seen if half == all_of_them else f"{seen}, a loss of {half} in half of them")
+        seen = f"a loss of {all_of_them} would be found with 90 % probability in {where}"
+        yield plain(
+            seen if half == all_of_them else f"{seen}, and one of {half} in half of the cells"
+        )
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
     short = [each.more for each in found if each.more != (0, 0)]
     able = sorted((more for more in short if more is not None), key=sum)
-    said = [f"to find a loss of {percent(one.aim.detect)}, {count_of(len(short))} need more runs"]
+    said = list[str]()
     if able:
         half, most = more_runs(able[len(able) // 2]), more_runs(able[-1])
-        said.append(f"half of these need at most {half}, the noisiest {most}")
+        said = [f"{count_of(len(able))} need more runs: half of them {half}, the noisiest {most}"]
     if hopeless := len(short) - len(able):
         said.append(f"{count_of(hopeless)} vary too much for any number of runs")
     if short:
-        yield plain("; ".join(said), "warn")
+        yield plain(f"to find a loss of {percent(one.aim.detect)}, {'; '.join(said)}", "warn")
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
@@ -135,7 +137,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} have one run on a side, which does not show how much runs vary"
+        few = f"{count_of(single)} have only one run on a side, so how much runs vary is estimated"
         yield plain(f"{few}: to be sure, measure both sides once more", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")

@@ -16,9 +16,9 @@ ACTIONS = ("list", "trend", "accept", "import", "prune")
 class HistoryOptions(Options):
     what: tuple[str, ...] = argument(
         "ACTION...",
-        "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows changes of "
-        "figures over time, accept [RUN] makes the level of a run (the latest) the usual one, "
-        "import DIR adds runs that were kept before, prune deletes old ones.",
+        "list (default): list the runs; trend BENCHMARK [ROW,COLUMN]: show how figures changed; "
+        "accept [RUN]: take the figures of this run (default: the latest) as normal from now on; "
+        "import DIR: add runs that were kept before; prune: delete old runs.",
         offer=lambda _: ACTIONS,
     )
     history: str | None = option(

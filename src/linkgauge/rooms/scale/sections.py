@@ -66,7 +66,8 @@ def _counts(scaling: Scaling) -> Table:
     )
     heads = (
         Column(members, True), Column("algbw", True), Column("busbw", True),
-        Column("expected", True), Column("least µs", True), Column("verdict"), Column("efficiency"),
+        Column("expected", True), Column("shortest µs", True), Column("verdict"),
+        Column("of expected"),
     )  # fmt: skip
     lines = list(_said(scaling)) if scaling.counts else []
     return Table(caption, heads, list(map(_row, scaling.counts)), lines=lines)

@@ -23,7 +23,7 @@ class ShareOptions(Options):
 
 
 def share(asked: ShareOptions) -> int:
-    """Write a run as one small page without names, and a card of text.
+    """Write a run as a small page and a short text, both without names of hosts and users.
 
     The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB. The page says
     what was left out. The card is six lines for a ticket: machine, verdict, figures, the
@@ -69,7 +69,7 @@ class PackOptions(Options):
 
 
 def pack(asked: PackOptions) -> int:
-    """Pack a kept run into one file, also without names.
+    """Pack a kept run into one file; --anonymize leaves names out.
 
     The file holds samples, journal, machine and report. An existing file is never overwritten.
     `tar --zstd -x` unpacks it; `linkgauge show` and `export` read it.

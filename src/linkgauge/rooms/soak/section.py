@@ -63,7 +63,7 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
         yield Tile(f"{soak.rounds:,}", what)
     yield Tile(f"{soak.repetitions:,}", "repetitions")
     if soak.checked:
-        yield Tile(f"{soak.checked:,}", f"of them verified ({approximate_size(soak.compared)})")
+        yield Tile(f"{soak.checked:,}", f"of them checked ({approximate_size(soak.compared)})")
     else:
         yield Tile("no", "byte compared", "warn")
     failed = len(soak.failed) + soak.more
@@ -117,7 +117,7 @@ _HEADS = (
     Column("cell"), Column("median", True), Column("unit"), Column("slow p95", True, 4),
     Column("slow p99", True, 2), Column("slow p99.9", True, 6), Column("worst", True, 1),
     Column("drift", True), Column("over time", rank=3), Column("repetitions", True, 7),
-    Column("compared", True, 8), Column("failed", True, 5),
+    Column("checked", True, 8), Column("failed", True, 5),
 )  # fmt: skip
 
 

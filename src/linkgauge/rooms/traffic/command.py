@@ -24,7 +24,10 @@ class TrafficOptions(Options):
     streams: int = option(ENGINES, "Run N streams of small transfers (tiles).", "N", default=32)
     piece: str = option(WHAT, "Move this many bytes in each small transfer.", "SIZE", default="4K")
     payload: str = option(
-        WHAT, "Move this many bytes in each access of a kernel (cuda).", "SIZE", default="256"
+        WHAT,
+        "Let a kernel move this many bytes in each of its accesses (cuda).",
+        "SIZE",
+        default="256",
     )
     size: str = option(
         WHAT,

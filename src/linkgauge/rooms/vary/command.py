@@ -40,7 +40,7 @@ class ComparedOptions(Options):
     )
     memory: tuple[str, ...] = option(
         SETTINGS,
-        "Use this kind of host memory: pinned, pageable, base, thp, huge …",
+        "Use this kind of host memory: pinned, pageable, base, thp, huge and others (completed).",
         "KIND",
         offer=_memory_names,
     )
@@ -211,7 +211,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
         {"streams": (1, 2, 4, 8, 16)},
     ),
     "engine": NamedExperiment(
-        "Which paths do kernels copy over faster than copy engines?",
+        "On which paths do kernels copy faster than copy engines?",
         (*_TO_AND_FRO, *_BETWEEN),
         {"engine": ("ce", "sm")},
     ),

@@ -59,7 +59,7 @@ def _settings(variation: Variation) -> Table:
         said = f"{setting} (the baseline)" if not number else str(setting)
         printed = next((run.prepared for run in variation.runs if run.setting == number), None)
         if printed:
-            said += f"; prepared: {printed.splitlines()[-1]}"
+            said += f"; before it, the command says: {printed.splitlines()[-1]}"
         rows.append((Entry(setting.name, tone="strong"), Entry(said)))
     rounds = count_of(_done_rounds(variation), "round")
     caption = line(
@@ -158,12 +158,12 @@ def _outcome(variation: Variation, number: int) -> Line:
         return line(against, Span("nothing is compared", "warn"))
     differ = [one for one in known if one[1].is_proven]
     better = sum(cell.settings[number].direction == "better" for cell, _ in differ)
-    said = f"{better} better, {len(differ) - better} worse of {count_of(len(known))}"
+    said = f"of {count_of(len(known))}, {better} better and {len(differ) - better} worse"
     if differ:
         cell, most = max(differ, key=lambda one: abs(log(one[1].ratio)))
         sizes = {one.size for one in variation.cells if one.benchmark == cell.benchmark}
         at = f" at {format_size(cell.size)}" if len(sizes) > 1 else ""
-        said += f", most in {cell}{at}: {_percent(most)}"
+        said += f"; the largest change: {_percent(most)} in {cell}{at}"
     same = (change for _, change in known if not change.is_proven)
     vague = max((abs(end - 1) for one in same for end in (one.low, one.high) if end), default=0.0)
     far = signed(1 + vague, 0).removeprefix("+")
@@ -180,13 +180,13 @@ def _promise(variation: Variation) -> str:
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
     count, asked = len(known), f"at {100 * alpha:.4g}% significance"
-    said = f"{asked} a cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
+    said = f"{asked} a cell, chance gives {count * alpha:.2g} false alarms in {count_of(count)}"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
-        said += f"; {asked} over all {count}, {held} differ{'s' * (held == 1)}"
+        said += f"; {asked} over all together, {held} differ{'s' * (held == 1)}"
         if done < (least := least_rounds(alpha / count)):
-            said += f" (finding any takes {least} rounds)"
+            said += f" (fewer than {least} rounds cannot show any)"
     return said if known else ""
 
 

@@ -39,7 +39,7 @@ def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ..
         lines += [cost, *(f"- {one.subject}: {one.found}" for one in found)] if found else []
     if not lines:
         return ()
-    name = f" {domain.name}" if domain is not None and domain.name.isprintable() else ""
+    name = f" '{domain.name}'" if domain is not None and domain.name.isprintable() else ""
     uuid = f" (UUID {domain.uuid})" if domain is not None and domain.uuid else ""
     asked = f"Please look at the virtual machine{name}{uuid}. Inside it, linkgauge found:"
     return (asked, *lines, "To see the rest and the XML to use:", COMPARE_ON_HOST[-1])

@@ -32,7 +32,7 @@ from .readers import SETTINGS
 _LONGEST = 60
 _HOW_TO_GET_ONE = (
     "virsh list --all",
-    "virsh dumpxml NAME > NAME.xml  # of a running domain: as it runs",
+    "virsh dumpxml NAME > NAME.xml  # if it runs, its definition as it is running",
     "linkgauge vm NAME.xml",
 )
 
@@ -92,7 +92,7 @@ def _heading(report: DomainReport) -> Line:
     if role == "neither":
         return line("domain ", name, ", by itself: this machine is neither its guest nor its host",
                     because)  # fmt: skip
-    return line("domain ", name, f", compared with this machine, its {role}", because)
+    return line("domain ", name, f", compared with this machine as its {role}", because)
 
 
 def shown_name(name: str) -> str:

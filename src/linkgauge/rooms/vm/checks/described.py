@@ -62,7 +62,9 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
         found = f"{len(domain.enabled)} run at the start: no multiple of {threads} threads a core"
-        yield _refusal("vcpus", "vCPUs", found, f"# Set <vcpu current> to a multiple of {threads}.")
+        remedy = f"# Set <vcpu current> to a multiple of {threads}."
+        refused = _refusal("vcpus", "vCPUs", found, remedy)
+        yield replace(refused, why=f"of a {domain.machine}, {_REFUSED}")
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
@@ -163,7 +165,9 @@ def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
 def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
     if count := case.domain.mediated:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
-        look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
+        look = (
+            "ls -l /sys/bus/mdev/devices  # on the host: the parents, which have a file numa_node"
+        )
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
 
 

@@ -47,10 +47,10 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
     if domain.vcpus > asked:
         found += f" of at most {domain.vcpus}"
     why = "threads and pins are planned for CPUs that the guest does not have"
-    offline = "cat /sys/devices/system/cpu/offline  # to bring one back, write 1 to its cpuN/online"
+    offline = "cat /sys/devices/system/cpu/offline  # to bring CPU N back: echo 1 > cpuN/online"
     if online > asked:
         why = "more vCPUs than planned share the CPUs of the domain"
-        offline = f"virsh setvcpus {case.name} COUNT --live  # or --config, for the next start"
+        offline = f"virsh setvcpus {case.name} {asked} --live  # on the host; else --config"
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 
 
@@ -83,7 +83,7 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     if seen != asked and case.cpus:
         found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
         why = "programs cannot place threads and memory by the host's nodes"
-        off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: both hide the nodes"
+        off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: these words hide nodes"
         yield Finding("cells", "fail", "cells", found, why, (off, *case.again))
     for cell in case.seen_cells:
         node = case.node_of_cell.get(cell.index)
