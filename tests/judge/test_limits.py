@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from command_kit import called
 from fakes import device, machine
 from linkgauge.judge.limit_bounds import StatisticLimit, parse_bound
-from linkgauge.judge.limits import parse_limits
+from linkgauge.judge.limits import read_limits
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
@@ -47,6 +47,14 @@ def shown(run, text):
         write_run(Path(folder), run)
         (Path(folder) / "limits.yml").write_text(text, "utf-8")
         return called("show", "run.json", "--limits", "limits.yml", "--json", cwd=Path(folder))
+
+
+def read(text):
+    """The limits of a file with this text."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "limits.yml"
+        path.write_text(text, "utf-8")
+        return read_limits(path)
 
 
 def limited(run, *limits):
@@ -124,7 +132,7 @@ def test_a_wrong_bound_is_pointed_at(text, at, problem):
 )
 def test_a_wrong_file_is_told_with_its_line(text, message):
     with pytest.raises(InputError) as caught:
-        parse_limits(text)
+        read(text)
     assert message in str(caught.value)
 
 
@@ -141,7 +149,7 @@ def test_any_text_is_a_bound_or_a_notation_error(text):
 def test_any_file_is_limits_or_an_input_error(text):
     for document in (text, f"limits:\n- {text}"):
         try:
-            parse_limits(document)
+            read(document)
         except InputError:
             continue
 

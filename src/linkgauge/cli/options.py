@@ -253,6 +253,16 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
     return found
 
 
+def numbers(flag: str, text: str | None, advice: str, most: int, least: int = 1) -> tuple[int, ...]:
+    """Reads `1,8,64` as numbers without duplicates. Raises InputError with `advice`."""
+    given = [] if text is None else [part.strip() for part in text.split(",")]
+    digits = (part.isascii() and part.isdecimal() and len(part) < 10 for part in given)
+    known = [int(part) if is_number else -1 for part, is_number in zip(given, digits, strict=True)]
+    if not all(least <= number <= most for number in known):
+        raise InputError(f"{flag} {text}: {advice}")
+    return tuple(dict.fromkeys(known))
+
+
 def within(name: str, value: int | None, kind: Any) -> int | None:
     """Returns `value`. Raises InputError if the type `kind` (such as Threads) forbids it."""
     import msgspec

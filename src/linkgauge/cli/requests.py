@@ -32,7 +32,7 @@ from linkgauge.model.transfer import PairSample, Seed
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 
 from . import common
-from .options import Field, Options, one_of, values_of, within
+from .options import Field, Options, numbers, one_of, values_of, within
 
 _T = TypeVar("_T", bound=str)
 
@@ -143,7 +143,9 @@ def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
         _listed("--reductions", given.reductions, REDUCTIONS)
         if given.reductions
         else default.reductions,
-        _ranks(given.roots) if given.roots else default.roots,
+        numbers("--roots", given.roots, "give ranks such as 0,1", 99_999, 0)
+        if given.roots
+        else default.roots,
         given.split,
         given.aggregate or 1,
         given.blocking,
@@ -158,13 +160,6 @@ def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
         return there
     names = [name.strip() for name in text.split(",")]
     return tuple(dict.fromkeys(one_of(option, name, there) for name in names))
-
-
-def _ranks(text: str) -> tuple[int, ...]:
-    numbers = [one.strip() for one in text.split(",")]
-    if not all(one.isascii() and one.isdecimal() and len(one) < 6 for one in numbers):
-        raise InputError(f"--roots {text}: give ranks such as 0,1")
-    return tuple(dict.fromkeys(map(int, numbers)))
 
 
 def _check_split(text: str) -> None:

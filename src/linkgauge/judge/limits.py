@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.machine.given import entries_in, entries_of
+from linkgauge.machine.given import entries_in
 from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -47,11 +47,6 @@ class Limit(msgspec.Struct, frozen=True):
 def read_limits(path: Path) -> tuple[Limit, ...]:
     """Reads a file of limits. Raises InputError, which names the faulty line."""
     return tuple(_entry(*one) for one in entries_in(path, "limit", _FIELDS))
-
-
-def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """Reads the text of a file; `name` is for messages. Raises InputError for a faulty line."""
-    return tuple(_entry(*one) for one in entries_of(text, name, "limit", _FIELDS))
 
 
 def _entry(where: str, fields: dict[str, str]) -> Limit:

@@ -16,7 +16,7 @@ from . import chart_specs
 from .blocks import ChartFigure, Column, Entry, Table, plain
 from .chart_specs import Spec
 from .forms import cells_of
-from .results import has_own_size, label, size_of, title_of
+from .results import label, size_of, title_of
 
 MOST_ROWS = 200
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
@@ -44,7 +44,7 @@ def _figure(cell: CellResult) -> tuple[str, float | None]:
     if isinstance(cell.operation, Collective):
         own = bandwidths(cell) if cell.status == "pass" else None
         return f"{cell.row}, {len(cell.transfers)} devices", None if own is None else own.bus
-    return cell.row if has_own_size(cell) else ", ".join(cell.place), cell.headline
+    return cell.row if cell.does.of_sizes else ", ".join(cell.place), cell.headline
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:

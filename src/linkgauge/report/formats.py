@@ -170,7 +170,7 @@ BENCHMARKS = Document(
     "benchmarks", f"{_CATALOG}:benchmark_blocks", {"json": f"{_CATALOG}:benchmarks_document"}
 )
 NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
-CHECKS = Document("checks", f"{_CATALOG}:check_blocks", {"json": f"{_CATALOG}:checks_document"})
+CHECKS = Document("checks", f"{_CATALOG}:check_blocks", {"json": JSON})
 FAULTS = Document("faults", f"{_REPORT}.sections.catalog:fault_blocks")
 COMPARISONS = Document(
     "configurations",

@@ -38,10 +38,6 @@ _UNIT = 1
 """The size of a result whose cells have sizes of their own, or none."""
 
 
-def has_own_size(cell: Cell) -> bool:
-    return cell.does.of_sizes
-
-
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
     return bytes_of(cell, result.size)
 
@@ -54,7 +50,7 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
     cells: Iterable[Cell] = {cell.operation: cell for cell in result.cells}.values()
-    if any(map(has_own_size, cells)):
+    if any(cell.does.of_sizes for cell in cells):
         cells = result.cells
     known = {size_of(result, cell) for cell in cells}
     return tuple(sorted(size for size in known if size is not None))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -83,7 +84,7 @@ class Expectations:
         self._shapes: dict[Hashable, dict[Hashable, _PathShape]] = {}
         self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}
-        self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
+        self._rates = cache(self._rates_of)
 
     def sharing(self, result: Result) -> LinkSharing:
         return LinkSharing(self._paths.machine.wiring, result)
@@ -170,12 +171,10 @@ class Expectations:
         bounds = by[:2] if size >= healthy.COUNTS else (min(by.low, healthy.LOOSE),) * 2
         return Expectation(own, bounds=bounds, start=start, without=None if enough else "bound")
 
-    def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
+    def _rates_of(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .across import rates_of  # loaded for collectives alone
 
-        if (work, remarks) not in self._exchanges:
-            self._exchanges[work, remarks] = rates_of(self._paths, work, remarks)
-        return self._exchanges[work, remarks]
+        return rates_of(self._paths, work, remarks)
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained

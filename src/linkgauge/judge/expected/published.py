@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import Source, family_of
 
 Kind = Literal["latency", "cores", "read", "copy"]
@@ -82,11 +83,7 @@ TABLE: tuple[Published, ...] = (
 )
 
 
-def published_of(code: str | None) -> dict[Kind, tuple[Published, ...]]:
+def published_of(code: str | None) -> dict[Kind, list[Published]]:
     """Returns published figures by kind; none for a processor that is not listed."""
     family = family_of(code)
-    found: dict[Kind, tuple[Published, ...]] = {}
-    for one in TABLE:
-        if family is not None and one.family == family.name:
-            found[one.kind] = (*found.get(one.kind, ()), one)
-    return found
+    return grouped((one.kind, one) for one in TABLE if family and one.family == family.name)

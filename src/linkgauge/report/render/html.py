@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -17,7 +16,7 @@ from linkgauge.report.blocks import Block, ChartFigure, Page, Picture, Shade
 from linkgauge.report.words.remedies import Command, Step
 
 from .drawing import Drawer
-from .picture import style_of_pictures, svg_of
+from .picture import file_of, style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 """The CSS of a frame. A person can change the frame's height with the mouse."""
@@ -38,9 +37,9 @@ def html_of(page: Page, drawer: Drawer | None = None) -> str:
     found += [(one, svg_of(one)) for one in blocks if isinstance(one, Picture)]
     # svg.py cleans charts, and svg_of escapes every text.
     pictures = {id(one): svg and Markup(svg) for one, svg in found}  # noqa: S704
-    style = _bare(_file("page.css") + style_of_pictures())
+    style = _bare(file_of("page.css") + style_of_pictures())
     style = style.replace("; ", ";").replace(", ", ",").replace(": ", ":")
-    script = _bare(_file("page.js"))
+    script = _bare(file_of("page.js"))
     place = _Places()
     return _environment().get_template("page.html").render(
         page=page,
@@ -51,10 +50,6 @@ def html_of(page: Page, drawer: Drawer | None = None) -> str:
         script=Markup(script), script_hash=_hash(script),  # noqa: S704
         version=__version__,
     )  # fmt: skip
-
-
-def _file(name: str) -> str:
-    return files(__package__).joinpath("files", name).read_text("utf-8")
 
 
 def _bare(text: str) -> str:
@@ -69,7 +64,7 @@ def _hash(text: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, finalize=_shown
+        loader=FunctionLoader(file_of), autoescape=True, undefined=StrictUndefined, finalize=_shown
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
 
 from linkgauge.machine.extras import needed
@@ -14,7 +13,7 @@ from linkgauge.report.charts import EXTRA
 from linkgauge.report.words.remedies import Command, RemedyText, Step, WrittenFile
 
 from .drawing import Drawer
-from .picture import alone, svg_of
+from .picture import alone, file_of, svg_of
 
 MOST_TEXT = 1500
 MOST_ROWS = 120
@@ -43,7 +42,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
         one["picture"] = name
     data["missing"] = drawer.missing if charts else None
     sources = {
-        "main": files(__package__).joinpath("files", "page.typ").read_bytes(),
+        "main": file_of("page.typ").encode(),
         _DATA: json.dumps(all_printable(data)).encode(),
         **{name: svg.encode() for name, svg in zip(names, drawn, strict=True) if name and svg},
     }

@@ -5,7 +5,6 @@ is harder to read.)"""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
@@ -46,15 +45,19 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 def alone(svg: str) -> str:
     """Returns a picture for use outside of a page: with its own style, in light colours."""
-    page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
+    page = file_of("page.css")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
         style = style.replace(f"var(--{name})", colour)
     return svg.replace("<title>", f"<style>{style}</style><title>", 1)
 
 
+def file_of(name: str) -> str:
+    return files(__package__).joinpath("files", name).read_text("utf-8")
+
+
 def style_of_pictures() -> str:
-    return files(__package__).joinpath("files", "picture.css").read_text("utf-8")
+    return file_of("picture.css")
 
 
 class _Drawing:
@@ -66,14 +69,8 @@ class _Drawing:
         self._parts = {part.name: part for part in picture.parts}
         self._up = {j.a: j for j in picture.links if self._parts[j.a].above == j.b}
         self._free = [j for j in picture.links if self._up.get(j.a) is not j]
-        self._at: defaultdict[str, list[DrawnLink]] = defaultdict(list)
-        self._below: defaultdict[str | None, list[DrawnPart]] = defaultdict(list)
-        for joint in self._free:
-            for end in {joint.a, joint.b}:
-                self._at[end].append(joint)
-        for part in picture.parts:
-            if not part.level:
-                self._below[part.above].append(part)
+        self._at = grouped((end, joint) for joint in self._free for end in {joint.a, joint.b})
+        self._below = grouped((part.above, part) for part in picture.parts if not part.level)
         texts = [text for joint in picture.links for text in _texts(joint)]
         levels = {part.name: part.level for part in picture.parts}
         texts += [_words(j) for j in self._free if not (levels[j.a] or levels[j.b])]
@@ -106,7 +103,7 @@ class _Drawing:
         return [leaf for part in below for leaf in self._leaves(part.name)] if below else [name]
 
     def _find_column(self, leaf: str) -> float:
-        kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at[leaf]]
+        kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at.get(leaf, ())]
         stubs = max(1, sum("switch" in kind for kind in kinds))
         return max(self._stub * stubs, self._label(leaf)) + EDGE
 
@@ -116,8 +113,10 @@ class _Drawing:
         return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
-        tops = {leaf: top.name for top in self._below[None] for leaf in self._leaves(top.name)}
-        tops |= {top.name: top.name for top in self._below[None]}
+        tops = {
+            leaf: top.name for top in self._below.get(None, ()) for leaf in self._leaves(top.name)
+        }
+        tops |= {top.name: top.name for top in self._below.get(None, ())}
         group = {top: top for top in tops.values()}
         met: dict[str, str] = {}
         for joint in self._free:
@@ -187,7 +186,7 @@ class _Drawing:
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
-            ends = [(j, j.a if j.b == name else j.b) for j in self._at[name]]
+            ends = [(j, j.a if j.b == name else j.b) for j in self._at.get(name, ())]
             stubs = []
             for joint, end in ends:  # of a lower level, and drawn in this row
                 if end in here:

@@ -70,9 +70,3 @@ def check_blocks(catalogue: Catalogue) -> Iterator[Block]:
     for tool, tests in grouped((one.tool, one) for one in catalogue.counterparts).items():
         texts = ((one.test, " ".join(one.checks), one.note) for one in tests)
         yield table(tool, ("test", "checks", ""), texts)
-
-
-def checks_document(catalogue: Catalogue) -> str:
-    from linkgauge.report.files import json_document
-
-    return json_document(catalogue)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,7 @@ def may_be_cached(run: Run) -> str:
     return near_cache(near[0], {note.size for note in near})
 
 
-def _said(kind: Kind, found: tuple[Published, ...], here: float | None) -> str:
+def _said(kind: Kind, found: Sequence[Published], here: float | None) -> str:
     words, unit = _WORDS[kind]
     ends = [end for one in found for end in (one.low, one.high)]
     shown = range_of(partial(brief, unit=unit.symbol), ends)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT, Typed
-from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
+from linkgauge.cli.options import Count, Options, Time, argument, numbers, one_of, option
 from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
+_ADVICE = f"give numbers from 1 to {_MOST}, such as 1,8,64"
 
 
 def _workload_names(_: Typed | None = None) -> Sequence[str]:
@@ -184,8 +185,8 @@ def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
         raise InputError(f"--seed {asked.seed}: give 0 to 4294967295")
     return WorkloadChoice(
         asked.model,
-        _numbers("--batch", asked.batch),
-        _numbers("--prompt", asked.prompt),
+        numbers("--batch", asked.batch, _ADVICE, _MOST),
+        numbers("--prompt", asked.prompt, _ADVICE, _MOST),
         tuple(
             dict.fromkeys(
                 one_of("--types", name.strip(), NUMBER_KINDS)
@@ -198,13 +199,6 @@ def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
         asked.seed,
         None if trace is None else str(trace.absolute()),
     )
-
-
-def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    given = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(one.isascii() and one.isdecimal() and 0 < int(one) <= _MOST for one in given):
-        raise InputError(f"{option} {text}: give numbers from 1 to {_MOST}, such as 1,8,64")
-    return tuple(dict.fromkeys(map(int, given)))
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.roofline import Bottleneck, BoundKind, bound_of
 from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.report.blocks import Line, Span, line, plain
@@ -123,10 +124,7 @@ def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    found: dict[tuple[str, ...], list[_AskedCell]] = {}
-    for one in known:
-        found.setdefault(one.done.how, []).append(one)
-    for how, equivalent in found.items():
+    for how, equivalent in grouped((one.done.how, one) for one in known).items():
         if how:
             first, more = equivalent[0].cell.place, len(equivalent) - 1
             cells = f"{first} and {more} more" if more else f"{first}"

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from statistics import median
-from typing import Literal
 
 import yaml
 
@@ -27,7 +26,6 @@ _SHARED = 0.97
 """Copies at once that reach less than this share of what they reach alone share a link."""
 _ACCESSES: tuple[Access, ...] = ("read", "write")
 _PREFIX = {"ce": "", "sm": "sm_"}
-_Field = Literal["efficiency", "reverse", "sm_efficiency", "sm_reverse"]
 _Shares = dict[tuple[str, Access], float]
 _Copies = dict[tuple[str, Access, bool], list[float]]
 """Rates of copies with the host, by engine, access, and whether others go the other way."""

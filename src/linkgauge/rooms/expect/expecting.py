@@ -140,16 +140,14 @@ def _figures(plan: Plan, machine: Machine) -> Iterator[ExpectedFigure]:
         if table.unit != COLLECTIVE.symbol and is_shown(cell, away)
     ]
     many = Counter(table.benchmark for table, _ in cells)
-    equivalent: dict[ExpectedFigure, list[str]] = {}
-    for table, cell in cells:
-        expected = expectations.of(cell, table.size, table.unit, loaded=False).expected
-        figure = ExpectedFigure(
-            table.benchmark, table.title, table.unit, expected.achievable, expected.theoretical,
-            expected.because, 0, many[table.benchmark], "",
-        )  # fmt: skip
-        equivalent.setdefault(figure, []).append(str(cell))
+    known = (expectations.of(c, t.size, t.unit, loaded=False).expected for t, c in cells)
+    equivalent = grouped(
+        ((table.benchmark, table.title, table.unit, own.achievable, own.theoretical, own.because),
+         str(cell))
+        for (table, cell), own in zip(cells, known, strict=True)
+    )  # fmt: skip
     for figure, some in equivalent.items():
-        yield replace(figure, cells=len(some), first=some[0])
+        yield ExpectedFigure(*figure, len(some), many[figure[0]], some[0])
 
 
 def _collectives(

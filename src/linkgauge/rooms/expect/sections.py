@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.documents.scaling import BusbwBound
-from linkgauge.model.grouped import grouped
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.units import BANDWIDTH, count_of, unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
 from linkgauge.report.results import figure, folded, table
@@ -44,9 +44,7 @@ def _rows(shown: Sequence[str], some: Sequence[ExpectedFigure]) -> Iterator[Sequ
 
 def _by_count(expected: ExpectedMachine) -> Iterator[Block]:
     counts = sorted({(one.hosts, one.devices) for one in expected.collectives})
-    bounds: dict[str, dict[tuple[int, int], BusbwBound]] = {}
-    for one in expected.collectives:
-        bounds.setdefault(one.collective, {})[one.hosts, one.devices] = one.bound
+    bounds = tabled((o.collective, (o.hosts, o.devices), o.bound) for o in expected.collectives)
     equivalent = grouped(
         (tuple(_busbw(some.get(count)) for count in counts), name) for name, some in bounds.items()
     )

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from threading import Lock
@@ -51,19 +51,17 @@ def form_for(accept: str, encoding: str) -> PageForm:
 class _Part:
     def __init__(self, of: Any, make: Callable[[], Families]) -> None:
         self.of, self.make = of, make
-        self._lock = Lock()
-        self._written: dict[PageForm, bytes] = {}
+        self._lock, self._text = Lock(), cache(self._written)
         self.text(PLAIN)
 
     def text(self, form: PageForm) -> bytes:
         with self._lock:
-            if form not in self._written:
-                plain = PageForm(form.is_open)
-                if plain not in self._written:
-                    self._written[plain] = self.make().text(is_open=form.is_open)
-                if form.packed:
-                    self._written[form] = _packed(self._written[plain])
-            return self._written[form]
+            return self._text(form)
+
+    def _written(self, form: PageForm) -> bytes:
+        if form.packed:
+            return _packed(self._text(PageForm(form.is_open)))
+        return self.make().text(is_open=form.is_open)
 
 
 def _packed(text: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT, Typed
-from linkgauge.cli.options import Options, argument, option
+from linkgauge.cli.options import Options, argument, numbers, option
 from linkgauge.report.formats import Format
 
 from . import SCALING
@@ -87,26 +87,15 @@ def requested(asked: ScaleOptions) -> RunRequest:
     gpus, nodes = asked.gpus, asked.nodes
     if gpus is not None and nodes is not None:
         raise InputError("--gpus and --nodes exclude each other")
-    counts = counts_of(gpus) if nodes is None else counts_of(nodes, "--nodes")
+    flag, text, of = ("--gpus", gpus, "devices") if nodes is None else ("--nodes", nodes, "nodes")
+    counts = numbers(flag, text, f"give numbers of {of}, such as 1,2,4,8", 99_999, 0)
+    if 0 in counts:
+        raise InputError(f"{flag} {text}: give 1 or more")
     name = next((one for one in COLLECTIVE_NAMES if one == asked.collective), None)
     if name is None:
         near = hint(asked.collective, COLLECTIVE_NAMES)
         raise UnknownName("collective", asked.collective, near)
     engines = EngineSettings()
     settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
-    what = ScalingBenchmark(name, counts, nodes is not None)
+    what = ScalingBenchmark(name, tuple(sorted(counts)), nodes is not None)
     return request_of(asked, what, settings, "standard")
-
-
-def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """Parses `1,2,4` to ascending numbers without duplicates. Raises InputError for other texts."""
-    from linkgauge.model.errors import InputError
-
-    given = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and 0 < len(part) < 6 for part in given):
-        what = "nodes" if option == "--nodes" else "devices"
-        raise InputError(f"{option} {text}: give numbers of {what}, such as 1,2,4,8")
-    counts = sorted({int(part) for part in given})
-    if counts[:1] == [0]:
-        raise InputError(f"{option} {text}: give 1 or more")
-    return tuple(counts)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.documents.scaling import Count, Scaling
+from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import chart_specs
@@ -95,10 +95,8 @@ def _said(scaling: Scaling) -> Iterator[Line]:
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
         yield line(Span("below what is expected", "warn"), f": {counts} {scaling.member}s")
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for count in scaling.counts:
-        if count.gpus > 1:
-            by_reason[count.expected.because].append(str(count.gpus))
+    several = (count for count in scaling.counts if count.gpus > 1)
+    by_reason = grouped((count.expected.because, str(count.gpus)) for count in several)
     for reason, numbers in by_reason.items():
         yield plain(f"expected of {and_all(numbers)} {scaling.member}s: {reason}", "dim")
     yield from line_lines([one.line for one in scaling.counts if one.line])

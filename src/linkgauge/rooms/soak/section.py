@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
+from linkgauge.model.grouped import grouped
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -75,10 +75,7 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
 
 
 def _over_time(soak: Soak) -> Iterator[Block]:
-    found: defaultdict[str, list[CellCourse]] = defaultdict(list)
-    for cell in soak.cells:
-        if cell.median:
-            found[label(cell.cell.benchmark)].append(cell)
+    found = grouped((label(cell.cell.benchmark), cell) for cell in soak.cells if cell.median)
     shares = {name: list(_shares(soak, cells)) for name, cells in found.items()}
     worst = sorted(shares, key=lambda name: min((s for _, s in shares[name]), default=1.0))
     title = "Figures over the time, in percent of their median"

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
 from linkgauge.rooms.vm.domain import (
     BusAddress,
     Controller,
@@ -43,9 +44,7 @@ def parse(text: str) -> Domain:
         words = shlex.split(text.replace("\\\n", " "))
     except ValueError as error:
         raise InputError(f"its quotes are not closed ({error})") from error
-    said = dict[str, list[dict[str, str]]]()
-    for name, value in _pairs(words):
-        said.setdefault(name, []).append(_read(name, value))
+    said = grouped((name, _read(name, value)) for name, value in _pairs(words))
     arch = next((program[1] for word in words if (program := _PROGRAM.fullmatch(word))), None)
     smp = {key: value for one in said.get("-smp", ()) for key, value in one.items()}
     topology, most = _topology(smp)
