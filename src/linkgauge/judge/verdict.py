@@ -120,6 +120,10 @@ hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels 
 NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
 yet. A loss of half the lanes, speed or links is well below."""
 
+SURE = 0.82
+"""The share below which a copy from a device to another memory is perhaps low, because slow reads
+from the host are not among these: a tenth below 0.91."""
+
 COPIED = 0.9
 """The same for a single copy between two devices: healthy ones reach 0.91 or more."""
 
@@ -295,7 +299,8 @@ def _beside(
     if one.summary is None or not size:
         return "not judged"
     seconds = _seconds(cell, size)
-    bounds = estimate.bounds or (LOOSE if estimate.loose else LOW,) * 2
+    usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
+    bounds = estimate.bounds or usual
     longest, enough = (seconds(expected) / share + estimate.start for share in bounds)
     if seconds(one.summary.median) <= enough:
         return "ok"

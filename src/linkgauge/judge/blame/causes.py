@@ -97,4 +97,11 @@ def fewest(
         if not kept or (loss(kept[0]) >= loss(best) and len(kept[0]) > len(best) + 1):
             break
         best = min(best, kept[0], key=loss)
+    while best:
+        exchanged = [(*best[:at], new, *best[at + 1 :])
+                     for at in range(len(best)) for new in candidates if new not in best]  # fmt: skip
+        better = min(exchanged, key=loss, default=best)
+        if loss(better) >= loss(best):
+            break
+        best = better
     return best

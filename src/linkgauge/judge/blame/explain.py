@@ -109,9 +109,9 @@ class Search:
         for row, by in affected.items():
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
             least = _unexplained(row, own)
-            if row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by):
-                # Another part may be the bottleneck of this cell, but hardly if not of its equals.
-                least = min(least, row.lost**2 + SPARED)
+            # Another part may be the bottleneck of this cell, but hardly if not of its equals.
+            is_likely = row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by)
+            least = min(least, row.lost**2 + (SPARED if is_likely else PART))
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 
@@ -130,17 +130,20 @@ class Search:
             mixed = {row.peers for row in since if row.slow}
             return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
         down = grouped((row.peers, row) for row in since if row.lost < math.log1p(-LEAST_LOSS))
-        lines = [((own[-1].lost - own[0].lost) / step, step * min(own[0].weight, own[-1].weight))
+        # Each cell and the one that is half of its class later; ends alone may be noisy.
+        lines = [((late.lost - early.lost) / step, step * min(early.weight, late.weight))
                  for own in down.values()
-                 if (step := own[-1].number - own[0].number)]  # fmt: skip
+                 for early, late in zip(own, own[(len(own) + 1) // 2 :], strict=False)
+                 if (step := late.number - early.number)]  # fmt: skip
         fall = min(weighted_median(lines), 0.0) if lines else 0.0
         # What else bounds a class hides its loss at first: each loss says where its line begins.
         starts = {peers: statistics.median(row.number - row.lost / fall for row in own)
                   for peers, own in down.items() if fall and own[1:]}  # fmt: skip
         begin: dict[Hashable, float] = {}
-        for peers, numbers in grouped((row.peers, row.number) for row in since).items():
+        for peers, own in grouped((row.peers, row) for row in since).items():
             # What all peers share slows their fastest, too: it is the first of them.
-            first = numbers[0] if len(numbers) == self._sizes[peers] else suspect.since
+            is_shared = len(own) == self._sizes[peers] and not own[0].low
+            first = own[0].number if is_shared else suspect.since
             begin[peers] = max(first, starts.get(peers, min(starts.values(), default=first)))
         return {row: max(0.0, row.number - begin[row.peers]) for row in since}
 
@@ -187,7 +190,9 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     well = [row.number for row in touching
             if not row.slow and (row.peers in kinds or row.parts in ways)]  # fmt: skip
     begun = [row.number for row in slow if well and row.number > well[0]]
-    for since in {n for n in (onset(touching), *begun[:1]) if n in begun}:
+    first = {number for number in (onset(touching), *begun[:1]) if number in begun}
+    # Cells of other kinds since the last that was well may be slow, too.
+    for since in first | {1 + max(n for n in well if n < number) for number in first}:
         yield Suspect(part, since)
     if any(map(_falls, (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()))):
         yield Suspect(part, drifts=True)

@@ -52,7 +52,7 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
     whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}
     kinds: dict[Hashable, Counter[Kind]] = {
-        of: Counter(part.kind for part in frozenset().union(*(row.parts & known for row in own)))
+        of: Counter(part.kind for part in frozenset[Part]().union(*(row.parts for row in own)))
         for of, own in classes.items()
     }
     touching = grouped((part, row) for row in rows for part in row.parts & known)
@@ -87,7 +87,10 @@ def small_losses(
     a logarithm and these cells. The cells then no longer serve as peers of other parts."""
     left, found = list(rows), _losses(rows, parts)
     while sure := [one for one in found if found[one].p < CHANCE / len(found)]:
-        surest = max(sure, key=lambda one: found[one].errors)
+        most = max(found[one].errors for one in sure)
+        # Of parts that are as sure, the one that explains most.
+        surest = max((one for one in sure if found[one].errors > 0.95 * most),
+                     key=lambda one: (len(one.rows), found[one].errors))  # fmt: skip
         equivalent = [
             one.part for one in sure if math.isclose(found[one].errors, found[surest].errors)
         ]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
+from linkgauge.judge.verdict import BELOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
@@ -115,9 +116,10 @@ def _expected(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, off: float) -> bool:
-    of = case.cell.expected
-    is_behind = (of is not None and of.measured) or case.figure * math.exp(off) < SLOW * expected
-    return case.cell.verdict == "low" and is_behind
+    of, verdict = case.cell.expected, case.cell.verdict
+    if of is not None and of.measured:
+        return verdict == "low"
+    return verdict in BELOW and case.figure * math.exp(off) < SLOW * expected
 
 
 def _error(case: Case, scatter: float) -> float:

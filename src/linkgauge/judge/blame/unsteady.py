@@ -101,12 +101,12 @@ def _rows(cells: Cells, of: _Measure, host: float) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class, and of cells without any peers with the most that is healthy."""
+    """Yields comparisons by class or, if no cell has peers, of copies inside devices with others
+    there, and of other copies with the host's or with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:
-        # Copies without peers are compared with others inside devices, or with the host's.
-        if cell.case.kind in kinds or cell.case.result.better == "lower":
+        if kinds or cell.case.result.better == "lower":
             return cell.case.kind
         return _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
 

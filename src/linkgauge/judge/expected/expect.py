@@ -34,6 +34,7 @@ from linkgauge.model.units import BANDWIDTH
 from . import healthy
 from .dram import Ceilings
 from .link_rates import (
+    START,
     ExpectedPath,
     Trained,
     Unknown,
@@ -49,20 +50,17 @@ from .routes import Paths
 if TYPE_CHECKING:
     from .exchange_rates import ExchangeRates
 
-START = 100e-6
-"""The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25, by
-rblnBandwidthLatencyTest's page), about 3 on GPUs. A shorter transfer says nothing about a link."""
-
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
-    is the limit for any sharing. `loose` is true if the figure is approximate. Cells are low below
-    the first share in `bounds`, and perhaps low below the second. `start` is the startup time in
-    seconds. `without` is why no achievable figure is known. `each` are the transfers' rates."""
+    is the limit for any sharing. `loose` is true if the figure is approximate, and `sure` if it is
+    of copies that hardly differ. Cells are low below the first share in `bounds`, and perhaps low
+    below the second. `start` is the startup time in seconds. `without` is why no achievable figure is known. `each` are the transfers' rates."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
+    sure: bool = False
     bounds: tuple[float, float] | None = None
     start: float = START
     without: NotJudged | None = None
@@ -257,8 +255,11 @@ class _Sharing:
         measured = achievable is not None and self._costliest().measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
+        sure = not loose and len(self._transfers) == 1 and _is_sure(self._transfers[0])
+        start = min(use.start for path in self._paths for use in path.uses)
         each = () if doubts else self._each()
-        return Expectation(expected, self._most(), loose, without=without, each=each)
+        most = self._most()
+        return Expectation(expected, most, loose, sure, start=start, without=without, each=each)
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
@@ -352,6 +353,13 @@ class _Sharing:
         if several > 1:
             return f"{several} transfers at once"
         return "read and written" if narrow.shown == "memory" else "of what is reported"
+
+
+def _is_sure(transfer: Transfer) -> bool:
+    """Whether one device's memory is copied to another memory."""
+    ends = {memory.place for memory in transfer.memories}
+    by_device = transfer.engine.kind in ("ce", "sm") and transfer.source.is_device
+    return by_device and len(ends) == 2 and not transfer.both_ways
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -31,12 +31,19 @@ class Unknown(Exception):
     """Raised if the path of a transfer is unknown. The text is the reason."""
 
 
+START = 100e-6
+"""The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25, by
+rblnBandwidthLatencyTest's page). A shorter transfer says nothing about a link."""
+_GPU_START = 10e-6
+"""The same over links that only GPUs have: it takes them about 3 us."""
+
+
 class Use(msgspec.Struct, frozen=True):
     """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. `least` is
     the fewest bytes that it carries for a byte of payload: 0 for requests, and where there is no
     theoretical bound. `cost` is the bytes with all overhead. `direction` is "up" or "down" (away
     from the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read
-    requests, which go in the opposite direction."""
+    requests, which go in the opposite direction. `start` is the startup time in seconds."""
 
     link: str
     rate: float
@@ -47,6 +54,7 @@ class Use(msgspec.Struct, frozen=True):
     direction: str = ""
     payload: bool = True
     measured: bool = False
+    start: float = START
 
     @property
     def segment(self) -> tuple[str, str]:
@@ -234,8 +242,10 @@ def fabric_path(
     if not bundle.rate:
         raise Unknown(f"the rate of {bundle.kind} is unknown")
     packets = _fabric_packets(bundle, access, kernel=kernel)
+    is_gpu = bundle.nvlink is not None or bundle.kind.lower().startswith("xgmi")
     forth, back = (Use(
-        ">".join(way), bundle.rate, _shown(bundle), least, cost, packets.why, payload=bool(least)
+        ">".join(way), bundle.rate, _shown(bundle), least, cost, packets.why, payload=bool(least),
+        start=_GPU_START if is_gpu else START,
     ) for way, least, cost in (
         (ends, part, part * packets.cost), (ends[::-1], 0.0, part * packets.back)
     ))  # fmt: skip
