@@ -11,14 +11,13 @@ from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from linkgauge.cli.options import within
+from linkgauge.cli.options import one_of, within
 from linkgauge.engine.kept.folder import slug
 from linkgauge.engine.request import DeviceEngine, RunRequest
 from linkgauge.model.documents.variation import Setting
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
-from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings, Simulation, Streams
 
 from .rounds import Variant
@@ -115,10 +114,8 @@ def _read(option: str, text: str, simulation: Simulation | None) -> object:
             raise InputError(f"--numa-node {text}: give the number of a node, or near")
         case "--numa-node":
             return None if text == "near" else int(text)
-        case "--memory" if text not in MEMORIES:
-            raise InputError(f"--memory {text}{hint(text, MEMORIES)}")
         case "--memory":
-            return "" if text == PINNED else text
+            return "" if text == PINNED else one_of(option, text, MEMORIES)
         case "--streams":
             return within(option, int(text), Streams)
         case "--host-kernel":
