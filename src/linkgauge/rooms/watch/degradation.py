@@ -4,7 +4,7 @@ cell, and two good measurements restore it. Wrong bytes, errors and timeouts deg
 from __future__ import annotations
 
 import statistics
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -59,7 +59,7 @@ class Degradation:
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
         self._least = STEADY if least is None else least
-        self._cells: dict[SeriesId, _State] = {}
+        self._cells = defaultdict[SeriesId, _State](_State)
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
         """Learns usual figures of the tables in `better` from earlier runs, the latest first."""
@@ -71,7 +71,7 @@ class Degradation:
         )
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.table] == "higher")
-            self._cells.setdefault(cell, _State()).usual.extend(usual)
+            self._cells[cell].usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
         """Returns the figures after the last lasting change or, if that was a loss, before it."""
@@ -86,8 +86,7 @@ class Degradation:
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
         for one in seen:
-            state = self._cells.get(one.cell)
-            if one.found.status == "pass" and (state is None or state.since is None):
+            if one.found.status == "pass" and self._cells[one.cell].since is None:
                 last = _repetitions(one.found)[-1:]
                 if any(self._slow(one, figure) for figure in last):
                     yield one
@@ -95,7 +94,7 @@ class Degradation:
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
         """Adds a measurement. Returns an event if the cell became degraded or recovered, else None.
         `now` is in seconds, `time` a date and time."""
-        state = self._cells.setdefault(seen.cell, _State())
+        state = self._cells[seen.cell]
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
         for figure in _repetitions(seen.found):
@@ -114,9 +113,7 @@ class Degradation:
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
-        state = self._cells.get(cell)
-        if state is None:
-            return False
+        state = self._cells[cell]
         return bool(state.good if state.since is not None else state.slow)
 
     def degraded(self) -> tuple[SeriesId, ...]:
@@ -152,17 +149,17 @@ class Degradation:
 
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         low: Why | None = "expected" if seen.found.verdict == "low" else None
-        state = self._cells.get(seen.cell)
-        if state is None or len(state.usual) < LEAST or figure <= 0:
+        earlier = self._cells[seen.cell].usual
+        if len(earlier) < LEAST or figure <= 0:
             return low
-        usual = statistics.median(state.usual)
-        scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
+        usual = statistics.median(earlier)
+        scatter = robust_deviation(abs(one - usual) for one in earlier) / usual
         # Where single figures of healthy runs are farther off than the least loss of a steady path,
         # two in a row may be, too.
         furthest = recorded_kind(seen.found, seen.found.bytes).furthest
         is_steady = seen.result.simulated or furthest < STEADY
         least = self._least if self._asked is not None or is_steady else UNSTEADY
-        bound = max(least, _FAR * scatter * (1 + _FEW / len(state.usual)))
+        bound = max(least, _FAR * scatter * (1 + _FEW / len(earlier)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else low
 
