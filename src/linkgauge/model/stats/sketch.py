@@ -46,7 +46,7 @@ class Sketch:
             return None
         rank = fraction * (self.count - 1)
         if rank < self._zeros:
-            return max(0.0, self.least) if self.least > 0 else self.least
+            return self.least
         seen = self._zeros
         for key in sorted(self._bins):
             seen += self._bins[key]
