@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -161,8 +162,7 @@ def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> 
     if not arguments:
         raise InputError("import what? Give folders that hold runs, such as results")
     paths = [path for folder in arguments for path in _runs_below(Path(folder))]
-    counts = {"added": 0, "renewed": 0, "known": 0}
-    left_out = 0
+    counts = Counter[str]()
     errors = make_console(stderr=True)
     with _store(asked, which, must_exist=False) as store, progress_bar(errors) as bar:
         task = bar.add_task("importing", total=len(paths))
@@ -172,14 +172,13 @@ def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> 
                 run = read_run(path)
                 counts[add(store, run, place, outcome_of(run).word)] += 1
             except InputError as error:
-                left_out += 1
+                counts["left out"] += 1
                 errors.print(f"left out: {error}")
             bar.advance(task)
-    renewed = f", {counts['renewed']} renewed" if counts["renewed"] else ""
-    left = f", {left_out} left out" if left_out else ""
-    print(f"imported: {counts['added']} of {len(paths)} runs{renewed}, "
-          f"{counts['known']} were there already{left}")  # fmt: skip
-    return 3 if left_out else 0
+    more = {how: f", {count} {how}" for how, count in counts.items()}
+    print(f"imported: {counts['added']} of {len(paths)} runs{more.get('renewed', '')}, "
+          f"{counts['known']} were there already{more.get('left out', '')}")  # fmt: skip
+    return 3 if "left out" in counts else 0
 
 
 def _runs_below(folder: Path) -> list[Path]:
