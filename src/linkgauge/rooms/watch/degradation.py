@@ -165,8 +165,6 @@ class Degradation:
 
 
 def _repetitions(cell: CellResult) -> list[float]:
-    if not cell.samples:
-        return []
     by_repetition = cut(
         cell.samples, [sum(gates) for gates in cell.repetitions] or [len(cell.samples)]
     )
