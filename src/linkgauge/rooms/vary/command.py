@@ -130,8 +130,7 @@ def requested(asked: VaryOptions) -> RoundsRequest:
     engines = EngineSettings()
     settings = settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated)
     request = request_of(asked, what, settings, asked.profile, backends=backends)
-    given = {f"--{name.replace('_', '-')}": values for name, values in vars(asked.varied).items()}
-    variants = variants_of(given, request)
+    variants = variants_of(vars(asked.varied), request)
     return RoundsRequest(variants, asked.rounds, alpha, asked.prepare, request)
 
 
