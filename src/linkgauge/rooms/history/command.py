@@ -47,12 +47,7 @@ def _filter(asked: HistoryOptions) -> Filter:
 
     from .actions import moment
 
-    return Filter(
-        host=asked.host,
-        label=asked.label,
-        accelerator=asked.accelerator,
-        benchmarks=asked.benchmark,
-        since=None if asked.since is None else moment("--since", asked.since),
-        until=None if asked.until is None else moment("--until", asked.until),
-        last=asked.last,
-    )
+    own = {name: of for name, of in vars(asked).items() if name in Filter.__struct_fields__}
+    given = (name for name in ("since", "until") if own[name] is not None)
+    ends = {name: moment(f"--{name}", own[name]) for name in given}
+    return Filter(**own | ends, benchmarks=asked.benchmark)
