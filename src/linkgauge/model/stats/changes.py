@@ -210,8 +210,7 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the loss that the runs can find, and how many more runs can find `aim.detect`: more
-    on the second side or, if that does not suffice, as many as both sides then have."""
+    """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
         return Needed(found, (0, 0))
@@ -223,6 +222,7 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
         return detectable(one, aim, cells, better, scale, sum(more)) <= aim.detect
 
     tried = range(MOST_RUNS + 1)
+    # On the second side alone or, if that does not suffice, until both sides have as many.
     for more in (
         [(0, n) for n in tried],
         [(max(n - first, 0), max(n - second, 0)) for n in tried],
