@@ -87,7 +87,7 @@ def show_list(asked: HistoryOptions, arguments: Sequence[str], which: Filter) ->
 
 
 def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    from linkgauge.judge.compare.trends import LEAST_CHANGE, trend_of
+    from linkgauge.judge.compare.trends import trend_of
 
     from .trends import TrendDocument
 
@@ -95,12 +95,12 @@ def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -
         raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
     benchmark, *cells = arguments
     places = [_place(text) for text in cells]
-    least = LEAST_CHANGE if asked.least is None else parse_fraction(asked.least, "--least")
+    least = {} if asked.least is None else {"least": parse_fraction(asked.least, "--least")}
     with _store(asked, which) as store:
         found = histories_of(store, benchmark, places, which)
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
-    trends = TrendDocument(tuple(trend_of(history, least) for history in found))
+    trends = TrendDocument(tuple(trend_of(history, **least) for history in found))
     asked.form.write(WHOLE_TRENDS if asked.whole else TRENDS, trends)
     return 0
 
