@@ -76,13 +76,10 @@ class Degradation:
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
         """Returns the figures after the last lasting change or, if that was a loss, before it."""
         changes = change_points(figures)
-        if not changes:
-            return figures
-        last = changes[-1]
-        is_worse = (last.ratio < 1) == is_rate and abs(last.ratio - 1) > self._least
-        if not is_worse:
-            return figures[last.at :]
-        return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
+        begins = [0, 0, *(one.at for one in changes)]
+        last = changes[-1].ratio if changes else 1.0
+        is_worse = (last < 1) == is_rate and abs(last - 1) > self._least
+        return figures[begins[-2] : begins[-1]] if is_worse else figures[begins[-1] :]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
         for one in seen:
