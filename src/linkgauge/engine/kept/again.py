@@ -63,11 +63,8 @@ def measure_again(
 
 
 def _reseeded(settings: Settings, number: int) -> Settings:
-    settings = replace(settings, soak=None)
-    if settings.simulation is None:
-        return settings
-    draw = settings.simulation.draw + 1_000_003 * number
-    return replace(settings, simulation=replace(settings.simulation, draw=draw))
+    draw = settings.simulation.draw if settings.simulation is not None else 0
+    return replace(settings, soak=None).simulating(draw=draw + 1_000_003 * number)
 
 
 def _plan_of(run: Run, path: Path | None) -> Plan:

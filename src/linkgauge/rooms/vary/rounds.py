@@ -163,8 +163,10 @@ def measure_rounds(
         for place in order:
             observer.prepares(variants[place].setting, number)
             printed = _prepare(asked.prepare, variants[place], number)
-            request = _reseeded(variants[place].request, next(seeds))
-            with opened(request) as session:
+            own = variants[place].request
+            # The noise of a simulated machine has another seed in each run.
+            settings = own.settings.simulating(draw=next(seeds))
+            with opened(replace(own, settings=settings)) as session:
                 run = session.measure(plans[place], observer)
                 folder = session.folder
             kept = KeptRun(
@@ -193,12 +195,3 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
     position = {"LINKGAUGE_SETTING": setting.name, "LINKGAUGE_ROUND": str(number + 1)}
     own = variant.request.settings.surroundings.environment
     return prepare(command, {**own, **options, **position}, f"{setting}, round {number + 1}")
-
-
-def _reseeded(request: RunRequest, draw: int) -> RunRequest:
-    """Sets the seed of a simulated machine's noise to `draw`, so that runs differ."""
-    settings = request.settings
-    if settings.simulation is None:
-        return request
-    simulation = replace(settings.simulation, draw=draw)
-    return replace(request, settings=replace(settings, simulation=simulation))

@@ -150,8 +150,7 @@ class Watch:
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
             # Simulated faults begin after a number of cells.
-            simulation = replace(simulation, passed=simulation.passed + self._cells)
-            settings = replace(request.settings, simulation=simulation)
+            settings = request.settings.simulating(passed=simulation.passed + self._cells)
             return replace(request, settings=settings), {}
         by_host = any(is_by_host(cell) for _, cell in able(self._plan))
         share = busy_host(wait=self._clock.sleep) if by_host else 0.0
