@@ -18,7 +18,7 @@ from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
 
-from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_equivalent
+from .likeness import CellFigure, RunFigures, Runs, cell_figure, conditions
 from .machine_state import KERNEL_OPTIONS, Fact, changed_facts, state_from
 from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
 from .trends import LEAST_CHANGE
@@ -38,13 +38,13 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
     the change to find."""
     last = max(_second(run) for run in first)
     known = set[Hashable]().union(*map(_identities, used))
+    wanted = set(map(conditions, first))
     counted: list[RunFigures] = []
     for run in sorted(found, key=_second, reverse=True):
-        if _second(run) > last or not known.isdisjoint(_identities(run)):
-            continue
-        if any(is_equivalent(one, run) for one in first):
+        own = _identities(run)
+        if _second(run) <= last and known.isdisjoint(own) and conditions(run) in wanted:
             counted.append(run)
-            known |= _identities(run)
+            known |= own
     return counted[:most][::-1]
 
 

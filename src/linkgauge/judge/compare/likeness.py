@@ -4,7 +4,7 @@ measured machines of the same kind in the same way. Drivers and kernels may diff
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -209,9 +209,21 @@ def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
     return differing(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
-def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
-    """Whether machine, state (driver, kernel) and settings of two runs are equal."""
-    return _state(run) == _state(other) and not unlike([[run], [other]])
+def conditions(run: RunFigures) -> Hashable:
+    """Returns what runs must have in common so that chance alone makes their figures differ: the
+    machine, its state (driver, kernel) and the settings."""
+    machine, simulation = run.machine, run.settings.simulation
+    return (
+        simulation and simulation.faults,
+        machine.host.hostname,
+        machine.host.kernel,
+        machine.known.host.command_line,
+        machine.known.host.governor,
+        machine.linkgauge,
+        tuple(device.driver for device in machine.all_devices),
+        tuple(read(machine) for read in _MACHINE.values()),
+        tuple(_flat(run.settings)),
+    )
 
 
 _MACHINE: dict[str, Callable[[Machine], str | None]] = {
@@ -231,15 +243,3 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
             known |= msgspec.structs.asdict(known.pop(name))
     known["sizes"] = ", ".join(map(format_size, settings.sizes))
     return [(name.replace("_", " "), f"{value}") for name, value in known.items()]
-
-
-def _state(run: RunFigures) -> tuple[object, ...]:
-    machine, simulation = run.machine, run.settings.simulation
-    return (
-        simulation and simulation.faults,
-        machine.host.kernel,
-        machine.known.host.command_line,
-        machine.known.host.governor,
-        machine.linkgauge,
-        *(device.driver for device in machine.all_devices),
-    )

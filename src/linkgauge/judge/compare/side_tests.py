@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from linkgauge.model.cell_id import CellId, TableId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import (
     RunChange,
     Side,
@@ -22,7 +23,7 @@ from linkgauge.model.stats.changes import (
 )
 from linkgauge.model.stats.spread import Spread, doubted, spreads, varied
 
-from .likeness import CellFigure, RunFigures, Runs, is_equivalent
+from .likeness import CellFigure, Runs, conditions
 
 Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
@@ -69,7 +70,9 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    every = [*given.runs, *_sets(given.history)]
+    # Machine, state and settings may change figures.
+    sets = grouped((conditions(run), run) for run in given.history).values()
+    every = [*given.runs, *sets]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
     for number, (at, run) in numbered:
@@ -83,17 +86,6 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
         key: SideFigures(found[:sides], [own for own in found[sides:] if own])
         for key, found in table.items()
     }
-
-
-def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups runs of the history by machine, state and settings, which may change figures."""
-    sets: list[list[RunFigures]] = []
-    for run in history:
-        own = (one for one in sets if is_equivalent(one[0], run))
-        if (known := next(own, None)) is None:
-            sets.append(known := [])
-        known.append(run)
-    return sets
 
 
 class Tests(NamedTuple):
@@ -110,9 +102,7 @@ class Tests(NamedTuple):
 
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
     # The runs of the first side are a part of the history's first set if nothing differs.
-    joins = bool(given.history) and all(
-        is_equivalent(given.history[0], run) for run in given.runs[0]
-    )
+    joins = set(map(conditions, given.runs[0])) == set(map(conditions, given.history[:1]))
     cells = [_runs_of(key, found, name, joins=joins) for key, found in table.items()]
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
