@@ -47,7 +47,7 @@ class WatchedCell(NamedTuple):
 class _State:
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
-        self.slow = self.good = 0
+        self.recent = deque[Why | None]([None] * IN_A_ROW, maxlen=IN_A_ROW)
         self.since: float | None = None
         self.why: Why = "history"
 
@@ -91,42 +91,34 @@ class Degradation:
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
         """Adds a measurement. Returns an event if the cell became degraded or recovered, else None.
         `now` is in seconds, `time` a date and time."""
-        state = self._cells[seen.cell]
-        if seen.found.status in ("fail", "error", "timeout"):
-            return self._degrade(state, seen, now, time, seen.found.status)
-        for figure in _repetitions(seen.found):
-            why = self._slow(seen, figure)
-            if why is None:
-                state.slow, state.good = 0, state.good + 1
-                if state.since is None:
+        state, status = self._cells[seen.cell], seen.found.status
+        if status in ("fail", "error", "timeout"):
+            state.recent.append(status)
+            state.why, is_low = status, True
+        else:
+            for figure in _repetitions(seen.found):
+                state.recent.append(why := self._slow(seen, figure))
+                state.why = why or state.why
+                if why is None and state.since is None:
                     state.usual.append(figure)
-            else:
-                state.slow, state.good, state.why = state.slow + 1, 0, why
-        if state.slow >= IN_A_ROW:
-            return self._degrade(state, seen, now, time, state.why)
-        if state.since is not None and state.good >= IN_A_ROW:
+            is_low = all(state.recent)
+        if is_low and state.since is None:
+            state.since = now
+            return self._noticed(Degraded, seen, state, time)
+        if state.since is not None and not any(state.recent):
             since, state.since = state.since, None
             return self._noticed(Recovered, seen, state, time, seconds=now - since)
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
         state = self._cells[cell]
-        return bool(state.good if state.since is not None else state.slow)
+        return (state.recent[-1] is None) is (state.since is not None)
 
     def degraded(self) -> tuple[SeriesId, ...]:
         return tuple(cell for cell, state in self._cells.items() if state.since is not None)
 
     def whys(self) -> Collection[Why]:
         return {state.why for state in self._cells.values() if state.since is not None}
-
-    def _degrade(
-        self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
-    ) -> Degraded | None:
-        state.good, state.why = 0, why
-        if state.since is not None:
-            return None
-        state.since = now
-        return self._noticed(Degraded, seen, state, time)
 
     def _noticed(
         self, kind: type[_N], seen: WatchedCell, state: _State, time: str, **more: float
