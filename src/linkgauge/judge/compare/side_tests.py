@@ -72,19 +72,16 @@ class SideFigures(msgspec.Struct):
 def table_of(given: Sides) -> dict[Key, SideFigures]:
     # Machine, state and settings may change figures.
     sets = grouped((conditions(run), run) for run in given.history).values()
-    every = [*given.runs, *sets]
+    every, sides = [*given.runs, *sets], len(given.runs)
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
     for number, (at, run) in numbered:
         for cell in run.cells:
-            if at < len(given.runs):
-                table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
-            elif (found := table.get(key_of(cell))) is not None:
-                found[at][number] = cell
-    sides = len(given.runs)
+            table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
     return {
         key: SideFigures(found[:sides], [own for own in found[sides:] if own])
         for key, found in table.items()
+        if any(found[:sides])
     }
 
 
