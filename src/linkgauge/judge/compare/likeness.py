@@ -144,12 +144,10 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         summary = summarize(cell.samples, figure.better)
         if summary is not None:
             figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
-    interval = cell.interval
-    by_repetitions = interval is not None and interval.basis == "repetitions"
+    known = cell.interval
     return cell_figure(
-        figure, interval, cell,
+        figure, known if known is not None and known.basis == "repetitions" else None, cell,
         bytes=bytes_of(cell, figure.size),
-        coverage=interval.coverage if interval is not None and by_repetitions else None,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
         path=path_kind(cell, cell.bytes) if machine.simulated is None else None,  # it is quiet
