@@ -35,7 +35,6 @@ def measure_again(
     cells: Collection[CellId],
     number: int,
     out: Path,
-    observer: Observer,
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
@@ -59,7 +58,7 @@ def measure_again(
     plan = tuple(_only(_plan_of(run, path), cells))
     with opened(request) as session:
         check_same_machine(run.machine, session.machine)
-        return session.measure(plan, observer), session.folder
+        return session.measure(plan, Observer()), session.folder
 
 
 def _reseeded(settings: Settings, number: int) -> Settings:
