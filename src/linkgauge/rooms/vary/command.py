@@ -223,13 +223,19 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(asked: VaryOptions) -> int:
-    if asked.experiment == LIST:
-        return _list_all()
-    words, options = expanded(asked)
     from rich.text import Text
 
     from linkgauge.report.console import make_console
 
+    if asked.experiment == LIST:
+        console, width = make_console(), max(map(len, EXPERIMENTS))
+        for name, one in EXPERIMENTS.items():
+            console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {one.question}"))
+            flags = {f"--{of.replace('_', '-')}": values for of, values in one.options.items()}
+            command = shlex.join((*one.benchmarks, *_words(flags)))
+            console.print(Text(f"{'':<{width}}  {command}", "dim"))
+        return 0
+    words, options = expanded(asked)
     console = make_console(stderr=asked.form.is_document)
     console.print(Text(EXPERIMENTS[str(asked.experiment)].question, "bold"))
     console.print(Text(shlex.join(("linkgauge", "vary", *words))))
@@ -245,7 +251,7 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     own = {of: v for of, v in EXPERIMENTS[name].options.items() if of not in asked.line.typed}
     if EACH_NODE in own.get("numa_node", ()):
-        own["numa_node"] = ("near", *_each_node(name, asked.simulated.machine))
+        own["numa_node"] = ("near", *_each_node(name, asked.simulated))
     benchmarks = asked.benchmarks or (() if asked.prefix else EXPERIMENTS[name].benchmarks)
     changed = {"benchmarks": benchmarks, "experiment": None, "size": own.get("size", asked.size)}
     compared = {of: own.get(of, value) for of, value in vars(asked.varied).items()}
@@ -256,14 +262,12 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
     return (*benchmarks, *_words(flags)), options
 
 
-def _each_node(name: str, machine: str | None) -> Iterator[str]:
-    from linkgauge.cli.common import simulation_of
-
+def _each_node(name: str, simulated: common.Simulated) -> Iterator[str]:
     from .settings import host_of
 
-    nodes = host_of(simulation_of(machine)).nodes
+    nodes = host_of(simulated.simulation()).nodes
     if len(nodes) < 2:
-        whose = f"{machine} has" if machine is not None else "this machine has"
+        whose = "this machine has" if simulated.machine is None else f"{simulated.machine} has"
         raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
     yield from (str(node.index) for node in nodes)
 
@@ -275,18 +279,3 @@ def _words(options: Mapping[str, object]) -> Iterator[str]:
         else:
             for value in values if isinstance(values, tuple) else (values,):
                 yield from (flag, str(value))
-
-
-def _list_all() -> int:
-    from rich.text import Text
-
-    from linkgauge.report.console import make_console
-
-    console = make_console()
-    width = max(map(len, EXPERIMENTS))
-    for name, asked in EXPERIMENTS.items():
-        console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {asked.question}"))
-        options = {f"--{of.replace('_', '-')}": values for of, values in asked.options.items()}
-        words = shlex.join((*asked.benchmarks, *_words(options)))
-        console.print(Text(f"{'':<{width}}  {words}", "dim"))
-    return 0
