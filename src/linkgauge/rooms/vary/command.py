@@ -169,55 +169,50 @@ class NamedExperiment(NamedTuple):
     """A predefined experiment. An option's first value is the baseline of a comparison."""
 
     question: str
-    benchmarks: tuple[str, ...]
     options: Mapping[str, str | tuple[str | int, ...]]
+    benchmarks: tuple[str, ...] = _TO_AND_FRO
 
 
 EXPERIMENTS: Mapping[str, NamedExperiment] = {
     "pinned": NamedExperiment(
         "What does it cost that host memory is not pinned?",
-        _TO_AND_FRO,
         {"memory": ("pinned", "pageable")},
     ),
     "write-combined": NamedExperiment(
         "What do devices gain by write-combined host memory?",
-        _TO_AND_FRO,
         {"memory": ("pinned", "wc")},
     ),
     "mapped": NamedExperiment(
         "From which size on is a copy better than a kernel that accesses host memory in place?",
-        _TO_AND_FRO,
         {"memory": ("mapped",), "engine": ("sm", "ce"), "size": "4K:16M:x4"},
     ),
     "managed": NamedExperiment(
         "What does managed memory cost copy engines, and kernels that access it in place?",
-        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
         {"memory": ("pinned", "managed")},
+        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
     ),
     "pages": NamedExperiment(
         "What do huge pages gain, of host threads and of devices?",
-        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
         {"memory": ("base", "thp", "hugetlb")},
+        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
     ),
     "node": NamedExperiment(
         "What does it cost a device that host memory is not on the node near it?",
-        _TO_AND_FRO,
         {"numa_node": ("near", EACH_NODE)},
     ),
     "streams": NamedExperiment(
         "Over how many streams is a copy the fastest?",
-        _TO_AND_FRO,
         {"streams": (1, 2, 4, 8, 16)},
     ),
     "engine": NamedExperiment(
         "Which paths do kernels copy over faster than copy engines?",
-        (*_TO_AND_FRO, *_BETWEEN),
         {"engine": ("ce", "sm")},
+        (*_TO_AND_FRO, *_BETWEEN),
     ),
     "graph": NamedExperiment(
         "What does it cost or save to launch a kernel as a graph?",
-        ("latency_launch",),
         {"graph": ("off", "on")},
+        ("latency_launch",),
     ),
 }
 
