@@ -10,6 +10,7 @@ interrupted run resumes where it stopped."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -49,31 +50,31 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
     place: Place
 
 
-class _Peers:
-    """Equivalent cells. `always` is how many repetitions each cell gets, however long they take.
-    `waiting` is the number of cells that this pass still repeats."""
+class _Peers(msgspec.Struct, eq=False):
+    """Equivalent cells. `always` is how many repetitions each cell gets, however long they take."""
 
-    __slots__ = ("always", "cells", "merged", "settings", "waiting")
-
-    def __init__(self, settings: Settings, always: int) -> None:
-        self.settings, self.always = settings, always
-        self.cells: list[_Cell] = []
-        self.waiting = 0
-        self.merged = False
+    settings: Settings
+    always: int
+    cells: list[_Cell] = []
+    merged: bool = False
 
 
-class _Cell:
-    """A planned cell. `together` are the cells measured at once, this one included. `took` is the
-    seconds of the last repetition. `cut` is true if the time budget ended the cell."""
+class _Cell(msgspec.Struct, eq=False):
+    """A planned cell. `table` is the index of its table. `together` are the cells measured at once,
+    this one included. `took` is the seconds of the last repetition. `cut` is true if the time
+    budget ended the cell."""
 
-    __slots__ = ("cut", "ended", "merged", "number", "peers", "picked", "taken", "together", "took")
-
-    def __init__(self, number: int, peers: _Peers, together: list[_Cell]) -> None:
-        self.number, self.peers, self.together = number, peers, together
-        self.taken: tuple[CellResult, ...] = ()
-        self.merged: CellResult | None = None
-        self.took = 0.0
-        self.picked = self.ended = self.cut = False
+    number: int
+    table: int
+    planned: PlannedCell
+    peers: _Peers
+    together: list[_Cell]
+    taken: tuple[CellResult, ...] = ()
+    merged: CellResult | None = None
+    took: float = 0.0
+    picked: bool = False
+    ended: bool = False
+    cut: bool = False
 
 
 class Repetitions:
@@ -93,10 +94,13 @@ class Repetitions:
         self._again: set[_Cell] = set()
         """The cells to be repeated once more at the end, whatever time they took before."""
         self._due: set[_Cell] = set()
+        """The cells that this pass has yet to measure."""
+        self._waiting: Counter[_Peers] = Counter()
+        """Their number, by their equivalents."""
         self._cells: list[_Cell] = []
         self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
         self._classes: dict[Hashable, _Peers] = {}
-        for own, table in zip(self._tables, plan, strict=True):
+        for number, (own, table) in enumerate(zip(self._tables, plan, strict=True)):
             rounds: dict[int, list[_Cell]] = {}
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
@@ -105,7 +109,8 @@ class Repetitions:
                     self._classes[kind] = _Peers(settings.of(cell), always)
                 peers = self._classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
-                one = own[cell.place] = _Cell(len(self._cells), peers, together)
+                one = _Cell(len(self._cells), number, cell, peers, together)
+                own[cell.place] = one
                 for group in (self._cells, together, peers.cells):
                     group.append(one)
         for peers in self._classes.values():
@@ -114,10 +119,10 @@ class Repetitions:
         if budget is not None and budget.order:
             groups = {
                 number: list(dict.fromkeys(
-                    tuple(one.number for one in own[cell.place].together)
-                    for cell in table.cells if cell.reason is None
+                    tuple(each.number for each in one.together)
+                    for one in own.values() if one.planned.reason is None
                 ))
-                for number, (own, table) in enumerate(zip(self._tables, plan, strict=True))
+                for number, own in enumerate(self._tables)
             }  # fmt: skip
             self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].peers)
         self._begin_pass()
@@ -142,10 +147,7 @@ class Repetitions:
 
     def _repetition_now(self, due: Iterable[_Cell]) -> None:
         self._due = set(due)
-        for peers in self._classes.values():
-            peers.waiting = 0
-        for one in self._due:
-            one.peers.waiting += 1
+        self._waiting = Counter(one.peers for one in self._due)
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
         """Returns the cells to measure next under a user's time budget: unmeasured cells, else
@@ -197,10 +199,9 @@ class Repetitions:
 
     def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
         """Yields the cells that the budget left unmeasured, with the index of their table."""
-        for number, (table, own) in enumerate(zip(self._plan, self._tables, strict=True)):
-            for cell in table.cells:
-                if own[cell.place].cut and not own[cell.place].taken:
-                    yield number, cell
+        for one in self._cells:
+            if one.cut and not one.taken:
+                yield one.table, one.planned
 
     def _least_of(self, one: _Cell) -> int:
         is_sure = self._spending is not None or one.peers.always > 1 or one.picked
@@ -220,8 +221,8 @@ class Repetitions:
         if one not in self._due:
             return
         self._due.remove(one)
-        one.peers.waiting -= 1
-        if not one.peers.waiting:
+        self._waiting[one.peers] -= 1
+        if not self._waiting[one.peers]:
             self._end_those_that_are_done(one.peers)
         if not self._due:
             self._begin_pass()
@@ -252,19 +253,16 @@ class Repetitions:
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
         return tuple(
-            tuple(cell for cell in table.cells if own[cell.place] in self._due)
-            for table, own in zip(self._plan, self._tables, strict=True)
+            tuple(one.planned for one in own.values() if one in self._due) for own in self._tables
         )
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
         """Estimates the seconds until all cells have their least number of repetitions."""
-        placed = (
-            (own[cell.place], of(table, cell))
-            for table, own in zip(self._plan, self._tables, strict=True)
-            for cell in table.cells
-            if cell.reason is None
+        return sum(
+            self._least_of(one) * of(self._plan[one.table], one.planned)
+            for one in self._cells
+            if one.planned.reason is None and one is one.together[0]
         )
-        return sum(self._least_of(one) * took for one, took in placed if one is one.together[0])
 
     def count_left(self) -> int:
         spending = self._spending

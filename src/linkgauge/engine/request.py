@@ -205,7 +205,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     memory: str = ""
     engine: DeviceEngine | None = None
-    graphs: bool = False
+    graph: bool = False
     collectives: CollectiveChoice = CollectiveChoice()
     workloads: WorkloadChoice = WorkloadChoice()
     stated: dict[str, str] = {}

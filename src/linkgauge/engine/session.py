@@ -110,10 +110,10 @@ class Session:
         request = self.request
         check_thermometer(request.settings, self.machine)
         benchmarks = request.what.lay_out(request, self.machine)
-        if request.memory or request.engine is not None or request.graphs:
+        if request.memory or request.engine is not None or request.graph:
             from .rewriting import rewritten
 
-            benchmarks = rewritten(benchmarks, request.memory, request.engine, request.graphs)
+            benchmarks = rewritten(benchmarks, request.memory, request.engine, request.graph)
         if request.settings.sample_pairs is not None:
             benchmarks = draw(benchmarks, request.settings.sample_pairs)
         plan = make_plan(

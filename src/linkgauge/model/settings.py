@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -174,3 +174,7 @@ class Settings(msgspec.Struct, frozen=True):
         if cell.runs is not None and self.samples is None:
             return replace(self, samples=cell.runs)
         return self
+
+    def simulating(self, **changes: Any) -> Settings:
+        """Changes the simulation, if there is one."""
+        return replace(self, simulation=self.simulation and replace(self.simulation, **changes))

@@ -35,7 +35,6 @@ def measure_again(
     cells: Collection[CellId],
     number: int,
     out: Path,
-    observer: Observer,
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
@@ -59,15 +58,12 @@ def measure_again(
     plan = tuple(_only(_plan_of(run, path), cells))
     with opened(request) as session:
         check_same_machine(run.machine, session.machine)
-        return session.measure(plan, observer), session.folder
+        return session.measure(plan, Observer()), session.folder
 
 
 def _reseeded(settings: Settings, number: int) -> Settings:
-    settings = replace(settings, soak=None)
-    if settings.simulation is None:
-        return settings
-    draw = settings.simulation.draw + 1_000_003 * number
-    return replace(settings, simulation=replace(settings.simulation, draw=draw))
+    draw = settings.simulation.draw if settings.simulation is not None else 0
+    return replace(settings, soak=None).simulating(draw=draw + 1_000_003 * number)
 
 
 def _plan_of(run: Run, path: Path | None) -> Plan:

@@ -299,10 +299,10 @@ def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
     """Reads a document of this schema; None for other files. Raises InputError if it is damaged."""
     try:
         with path.open("rb") as file:
-            if f'"{schema}"'.encode() not in file.read(_HEAD):
+            if f'"{schema.rpartition("/")[0]}/'.encode() not in file.read(_HEAD):
                 return None
         data = in_todays_words(read_given(path, MOST_BYTES, begins=b"{"))
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind, dec_hook=decode_hook())
     except OSError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

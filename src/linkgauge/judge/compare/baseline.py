@@ -11,11 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.machine.given import read_given
+from linkgauge.engine.kept.runs import read_kept
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.notation import decode_hook
 from linkgauge.model.stats.spread import LEAST, spreads, varied
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
@@ -29,8 +28,6 @@ FAR = 3.5
 Detect and Handle Outliers, 1993): robust ones, which outliers hardly move."""
 _LEAST_RUNS = 4
 """The fewest runs among which one can be found to be far from the others."""
-MOST_BYTES = 1 << 28
-_HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
@@ -98,15 +95,5 @@ def _outliers(logs: Logs) -> Iterator[int]:
 
 def read_baseline(path: Path) -> Baseline | None:
     """Reads a baseline. Returns None for another file. Raises InputError for a damaged baseline."""
-    if not path.is_file() or path.suffix != ".json":
-        return None
-    try:
-        with path.open("rb") as file:
-            if b'"linkgauge.baseline/' not in file.read(_HEAD):
-                return None
-        data = read_given(path, MOST_BYTES, begins=b"{")
-        return msgspec.json.decode(data, type=Baseline, dec_hook=decode_hook())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no baseline of this linkgauge: {error}") from error
+    is_file = path.is_file() and path.suffix == ".json"
+    return read_kept(path, Baseline, SCHEMA) if is_file else None

@@ -56,8 +56,7 @@ class _Seen(msgspec.Struct, frozen=True):
     cell: CellFigure
     load: Load | None
     tolerated: float
-    shared: tuple[str, ...]
-    pid: int | None
+    shared: dict[str, tuple[int, ...]]
     cpu_distances: tuple[float, ...]
 
     @property
@@ -93,14 +92,11 @@ def _seen(runs: Runs) -> Iterator[_Seen]:
     for run in runs:
         memory = MEMORY * run.machine.host.cpus
         for cell in run.cells:
-            shared = tuple(device for device in cell.devices if device in run.busy)
-            pids = (pid for device in shared for pid in run.busy[device])
             yield _Seen(
                 cell,
                 None if cell.host == "none" else cell.load,
                 max(DIFFERENT, memory) if cell.host == "memory" else DIFFERENT,
-                shared,
-                next(pids, None),
+                {device: run.busy[device] for device in cell.devices if device in run.busy},
                 cell.load.cpu_distances if cell.load is not None and cell.host == "cpus" else (),
             )
 
@@ -115,9 +111,10 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 def _difference(one: _Seen, usual: _Seen) -> Disturbance | None:
     """Returns how the load differs from the usual one, or None. Unknown values count as usual."""
-    device = next(iter({*usual.shared} ^ {*one.shared}), None)
+    device = next(iter(usual.shared.keys() ^ one.shared.keys()), None)
     if device is not None:
-        return Disturbance(usual.cpus, one.cpus, pid=one.pid or usual.pid, device=device)
+        pid = next(iter((usual.shared | one.shared)[device]), None)
+        return Disturbance(usual.cpus, one.cpus, pid=pid, device=device)
     if one.load is not None and usual.load is not None:
         busier = max(one.load, usual.load, key=lambda load: load.cpus)
         if abs(one.cpus - usual.cpus) > one.tolerated:

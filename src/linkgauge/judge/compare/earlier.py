@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import fmean, variance
 from typing import NamedTuple, TypeVar
 
@@ -15,11 +15,10 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.expected import Earlier, EarlierLoss
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.recorded import PathKind
-from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
 
-from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_equivalent
+from .likeness import CellFigure, RunFigures, Runs, cell_figure, conditions
 from .machine_state import KERNEL_OPTIONS, Fact, changed_facts, state_from
 from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
 from .trends import LEAST_CHANGE
@@ -38,17 +37,14 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
     at most `most`, oldest first. Leaves out runs later than `first`, because they may already have
     the change to find."""
     last = max(_second(run) for run in first)
-    known = {_same(run) for run in used}
-    draws = {_draw(run.settings) for run in used}
+    known = set[Hashable]().union(*map(_identities, used))
+    wanted = set(map(conditions, first))
     counted: list[RunFigures] = []
     for run in sorted(found, key=_second, reverse=True):
-        draw = _draw(run.settings)
-        if _second(run) > last or _same(run) in known or (draw is not None and draw in draws):
-            continue
-        if any(is_equivalent(one, run) for one in first):
+        own = _identities(run)
+        if _second(run) <= last and known.isdisjoint(own) and conditions(run) in wanted:
             counted.append(run)
-            known.add(_same(run))
-            draws.add(draw)
+            known |= own
     return counted[:most][::-1]
 
 
@@ -234,15 +230,12 @@ def _fact(state: Mapping[str, str], name: str) -> str | None:
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
 
-def _same(run: RunFigures) -> tuple[str, str, str]:
-    return run.id, run.label, _second(run)
+def _identities(run: RunFigures) -> set[Hashable]:
+    """Returns a run's name and a simulated run's seed: runs with the same seed do not vary."""
+    name, simulation = (run.id, run.label, _second(run)), run.settings.simulation
+    return {name} if simulation is None else {name, simulation.draw}
 
 
 def _second(run: RunFigures) -> str:
     """Returns the start in whole seconds: run folders and the history round it differently."""
     return run.started[:19]
-
-
-def _draw(settings: Settings) -> int | None:
-    """Returns a simulated run's seed, or None. Runs with the same seed do not vary."""
-    return None if settings.simulation is None else settings.simulation.draw

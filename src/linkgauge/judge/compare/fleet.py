@@ -11,8 +11,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
-from operator import neg
+from itertools import accumulate, chain
+from operator import attrgetter, neg
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
@@ -21,6 +21,7 @@ import msgspec
 from linkgauge.judge.blame.limits import ENOUGH, QUIET
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.peers import CHANCE, PERHAPS
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId, TableId, numbered
 from linkgauge.model.documents.result import CellResult, Result, Run, RunVerdict
 from linkgauge.model.grouped import grouped
@@ -166,9 +167,9 @@ class FleetReader:
         columns, figures = self._columns()
         missing = self._missing()
         nodes = [
-            Node(
-                **msgspec.structs.asdict(node), farthest=farthest.get(number),
-                figures=tuple(column.get(number) for column in figures), missing=missing[number],
+            by_name(
+                Node, node, farthest=farthest.get(number), missing=missing[number],
+                figures=tuple(column.get(number) for column in figures),
             )
             for number, node in enumerate(self._nodes)
         ]  # fmt: skip
@@ -228,28 +229,21 @@ _Means = Mapping[tuple[int, str], float]
 
 def _farthest(every: Iterable[_Cells]) -> dict[int, Distance]:
     pools = dict(_pools(every))
-    found: dict[int, Distance] = {}
-    for of, means in pools.items():
-        for node, distance in _tested(of, means, len(pools)):
-            known = found.get(node)
-            if known is None or _weight(distance) > _weight(known):
-                found[node] = distance
-    return found
-
-
-def _weight(distance: Distance) -> tuple[bool, float]:
-    return distance.is_odd, distance.times
+    tested = (_tested(of, means, len(pools)) for of, means in pools.items())
+    each = grouped(chain.from_iterable(tested))
+    return {node: max(own, key=attrgetter("is_odd", "times")) for node, own in each.items()}
 
 
 def _pools(every: Iterable[_Cells]) -> Iterable[tuple[tuple[Kind, Statistic], _Means]]:
     statistics: tuple[Statistic, ...] = ("median", "slow_p99")
     for kind, cells in grouped((one.kind, one) for one in every).items():
         for statistic in statistics:
-            of_parts: dict[tuple[int, str], list[float]] = {}
-            for one in cells:
-                for node, off in one.distances(statistic).items():
-                    for part in one.parts:
-                        of_parts.setdefault((node, part), []).append(off)
+            of_parts = grouped(
+                ((node, part), off)
+                for one in cells
+                for node, off in one.distances(statistic).items()
+                for part in one.parts
+            )
             if of_parts:
                 yield (kind, statistic), {key: fmean(own) for key, own in of_parts.items()}
 

@@ -4,7 +4,7 @@ measured machines of the same kind in the same way. Drivers and kernels may diff
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -144,12 +144,10 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
         summary = summarize(cell.samples, figure.better)
         if summary is not None:
             figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
-    interval = cell.interval
-    by_repetitions = interval is not None and interval.basis == "repetitions"
+    known = cell.interval
     return cell_figure(
-        figure, interval, cell,
+        figure, known if known is not None and known.basis == "repetitions" else None, cell,
         bytes=bytes_of(cell, figure.size),
-        coverage=interval.coverage if interval is not None and by_repetitions else None,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
         path=path_kind(cell, cell.bytes) if machine.simulated is None else None,  # it is quiet
@@ -209,9 +207,21 @@ def settings_facts(sides: Sequence[Sequence[Settings]]) -> tuple[Fact, ...]:
     return differing(Fact(name, tuple(own.get(name) for own in every)) for name in names)
 
 
-def is_equivalent(run: RunFigures, other: RunFigures) -> bool:
-    """Whether machine, state (driver, kernel) and settings of two runs are equal."""
-    return _state(run) == _state(other) and not unlike([[run], [other]])
+def conditions(run: RunFigures) -> Hashable:
+    """Returns what runs must have in common so that chance alone makes their figures differ: the
+    machine, its state (driver, kernel) and the settings."""
+    machine, simulation = run.machine, run.settings.simulation
+    return (
+        simulation and simulation.faults,
+        machine.host.hostname,
+        machine.host.kernel,
+        machine.known.host.command_line,
+        machine.known.host.governor,
+        machine.linkgauge,
+        tuple(device.driver for device in machine.all_devices),
+        tuple(read(machine) for read in _MACHINE.values()),
+        tuple(_flat(run.settings)),
+    )
 
 
 _MACHINE: dict[str, Callable[[Machine], str | None]] = {
@@ -231,15 +241,3 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
             known |= msgspec.structs.asdict(known.pop(name))
     known["sizes"] = ", ".join(map(format_size, settings.sizes))
     return [(name.replace("_", " "), f"{value}") for name, value in known.items()]
-
-
-def _state(run: RunFigures) -> tuple[object, ...]:
-    machine, simulation = run.machine, run.settings.simulation
-    return (
-        simulation and simulation.faults,
-        machine.host.kernel,
-        machine.known.host.command_line,
-        machine.known.host.governor,
-        machine.linkgauge,
-        *(device.driver for device in machine.all_devices),
-    )

@@ -110,16 +110,16 @@ def hypervisor_of(run: Run) -> str | None:
 
 
 def _accelerators(run: Run) -> str:
-    found = [device for devices in run.machine.devices.values() for device in devices]
-    return counted((joined((one.model, one.driver), ", driver ") for one in found), "; ") or ABSENT
+    found = (joined((one.model, one.driver), ", driver ") for one in run.machine.all_devices)
+    return counted(found, "; ") or ABSENT
 
 
 def _near(run: Run) -> str | None:
     """Returns the accelerators' NUMA nodes, `unknown` where a hypervisor hides them."""
     machine = run.machine
     nodes = {function.address: function.numa_node for function in machine.known.pci}
-    found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
-    known = ["unknown" if nodes[at] is None else str(nodes[at]) for at in found]
+    found = [nodes[device.pci] for device in machine.all_devices if device.pci in nodes]
+    known = ["unknown" if node is None else str(node) for node in found]
     return ", ".join(known if len(set(known)) > 1 else known[:1]) or None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from linkgauge.model.cell_id import CellId, TableId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
+from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import (
     RunChange,
     Side,
@@ -22,7 +23,7 @@ from linkgauge.model.stats.changes import (
 )
 from linkgauge.model.stats.spread import Spread, doubted, spreads, varied
 
-from .likeness import CellFigure, RunFigures, Runs, is_equivalent
+from .likeness import CellFigure, Runs, conditions
 
 Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
@@ -69,31 +70,19 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    every = [*given.runs, *_sets(given.history)]
+    # Machine, state and settings may change figures.
+    sets = grouped((conditions(run), run) for run in given.history).values()
+    every, sides = [*given.runs, *sets], len(given.runs)
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
     for number, (at, run) in numbered:
         for cell in run.cells:
-            if at < len(given.runs):
-                table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
-            elif (found := table.get(key_of(cell))) is not None:
-                found[at][number] = cell
-    sides = len(given.runs)
+            table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
     return {
         key: SideFigures(found[:sides], [own for own in found[sides:] if own])
         for key, found in table.items()
+        if any(found[:sides])
     }
-
-
-def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups runs of the history by machine, state and settings, which may change figures."""
-    sets: list[list[RunFigures]] = []
-    for run in history:
-        own = (one for one in sets if is_equivalent(one[0], run))
-        if (known := next(own, None)) is None:
-            sets.append(known := [])
-        known.append(run)
-    return sets
 
 
 class Tests(NamedTuple):
@@ -109,29 +98,30 @@ class Tests(NamedTuple):
 
 
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
-    cells = [_runs_of(key, found, name) for key, found in table.items()]
+    # The runs of the first side are a part of the history's first set if nothing differs.
+    joins = set(map(conditions, given.runs[0])) == set(map(conditions, given.history[:1]))
+    cells = [_runs_of(key, found, name, joins=joins) for key, found in table.items()]
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
     again = {number for number, run in enumerate(every) if run.again}
-    joins = bool(given.history) and all(
-        is_equivalent(given.history[0], run) for run in given.runs[0]
-    )
-    return side_tests(cells, len(given.runs), again, joined=joins)
+    return side_tests(cells, len(given.runs), again)
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of one cell's figures. `within` has each side's variance by its intervals."""
+    """Logarithms of one cell's figures. `within` has each side's variance by its intervals. `sets`
+    are the runs that differ by chance only: the sides or, if there are more runs, `sets`."""
 
     kind: TableId
     within: Sequence[Spread | None]
     sides: Sequence[Logs]
-    history: Sequence[Logs] = ()
+    sets: Sequence[Logs] = ()
 
 
-def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
+def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [within_of(own) if name == "figure" else None for own in found.sides]
-    return CellLogs(key[0].table, within, sides, history)
+    first = sides[0] | history.pop(0) if joins and history else sides[0]
+    return CellLogs(key[0].table, within, sides, [first, *sides[1:], *history])
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
@@ -143,14 +133,11 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
     return Spread(fmean(one.variance for one in ranges), min(one.degrees for one in ranges))
 
 
-def side_tests(
-    cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
-) -> Tests:
+def side_tests(cells: Sequence[CellLogs], sides: int, again: Collection[int] = ()) -> Tests:
     """Tests for each cell how the other sides differ from the first. `again` has the numbers of
-    runs that measured only some cells, and that show the variation of only these cells. `joined` is
-    true if the first side's runs belong to the first set of the history."""
+    runs that measured only some cells, and that show the variation of only these cells."""
     whole, firsts = (
-        [varied(one.kind, _whole_sets(one, left_out, joined=joined)) for one in cells]
+        [varied(one.kind, _without(one.sets or one.sides, left_out)) for one in cells]
         for left_out in ((), again)
     )
     known = spreads(firsts if any(one.degrees for one in firsts) else whole, whole)
@@ -166,13 +153,9 @@ def side_tests(
     return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
 
 
-def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list[Logs]:
-    first, *others = (
-        {number: log for number, log in side.items() if number not in again} for side in cell.sides
-    )
-    if not (joined and cell.history):
-        return [first, *others, *cell.history]
-    return [{**first, **cell.history[0]}, *others, *cell.history[1:]]
+def _without(sets: Sequence[Logs], runs: Collection[int]) -> Iterator[Logs]:
+    for own in sets:
+        yield {number: log for number, log in own.items() if number not in runs}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from statistics import median
@@ -85,7 +86,7 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
         return
     of, left = _candidates(cells)
     for _ in range(MOST):
-        equivalent = {key: found for key, own in left.items() if (found := _equivalent(own))}
+        equivalent = {key: _equivalent(own) for key, own in left.items() if own}
         if not equivalent:
             return
         key = max(equivalent, key=lambda key: _weight(key[1][1], equivalent[key]))
@@ -108,13 +109,13 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 
 def _candidates(
     cells: Sequence[ComparedCell],
-) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
-    of: dict[_Of, int] = {}
+) -> tuple[Mapping[_Of, int], dict[_Key, dict[int, float]]]:
+    of = Counter[_Of]()
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):
         for shared in _what_is_shared(one):
             common = one.better, shared
-            of[common] = of.get(common, 0) + 1
+            of[common] += 1
             if one.change is not None:
                 direction, ratio = one.change
                 changed.setdefault((direction, common), {})[number] = math.log(ratio)
@@ -143,8 +144,6 @@ def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
 
 
 def _equivalent(logs: Mapping[int, float]) -> dict[int, float]:
-    if not logs:
-        return {}
     middle = abs(median(logs.values()))
     return {
         n: log

@@ -49,14 +49,12 @@ class ChangePoint(msgspec.Struct, frozen=True):
         return self.after / self.before
 
 
-def change_points(
-    values: Sequence[float], significance: float = SIGNIFICANCE
-) -> tuple[ChangePoint, ...]:
+def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
     """Returns the changes; none for under 2 × LEAST values, or if a value is not positive."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]
-    sums = _Sums(logs, significance)
+    sums = _Sums(logs)
     ends = sums.standing()
     modes = _between_modes(logs, [at for at, _ in ends])
     ends = [end for end in ends if end[0] not in modes]
@@ -70,10 +68,10 @@ def change_points(
     )  # fmt: skip
 
 
-def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
+def holding(ps: Sequence[float], of: int) -> float:
     """Returns the largest significant p, or 0, of `of` tests (Benjamini and Hochberg, 1995)."""
     held = (
-        p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
+        p for rank, p in enumerate(sorted(ps), start=1) if p <= SIGNIFICANCE * min(1, rank / of)
     )
     return max(held, default=0.0)
 
@@ -115,8 +113,7 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
 
 
 class _Sums:
-    def __init__(self, values: list[float], significance: float) -> None:
-        self._significance = significance
+    def __init__(self, values: list[float]) -> None:
         self._values, values = values, _tamed(values)
         mean = statistics.fmean(values)
         self.length = len(values)
@@ -139,7 +136,7 @@ class _Sums:
         while found:
             weakest = max(range(len(found)), key=lambda number: found[number][1])
             before = list(found)
-            if found[weakest][1] < self._significance:
+            if found[weakest][1] < SIGNIFICANCE:
                 wider = max(wider, self.wider([at for at, _ in found]))
                 for number in range(len(found)):
                     found[number] = anew(number)
@@ -158,7 +155,7 @@ class _Sums:
         within = max(self._total(begin, end) - explained, self._least)
         t = math.sqrt(explained * degrees / within) if explained > self._least else 0.0
         p = two_sided(t / wider, degrees) * self._tries
-        return at, p if p >= self._significance or self._is_of_several(at, begin, end) else math.inf
+        return at, p if p >= SIGNIFICANCE or self._is_of_several(at, begin, end) else math.inf
 
     def _is_of_several(self, at: int, begin: int, end: int) -> bool:
         sides = self._values[begin:at], self._values[at:end]

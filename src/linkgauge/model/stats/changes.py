@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -211,16 +211,26 @@ class Needed(msgspec.Struct, frozen=True):
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
     """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
-
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
         return Needed(found, (0, 0))
+    first, second = runs
 
-    def suffices(counts: tuple[int, int], more: int) -> bool:
-        scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
-        return detectable(one, aim, cells, better, scale, more) <= aim.detect
+    def suffices(more: tuple[int, int]) -> bool:
+        variance = 1 / (first + more[0]) + 1 / (second + more[1])
+        scale = math.sqrt(variance / (1 / first + 1 / second))
+        return detectable(one, aim, cells, better, scale, sum(more)) <= aim.detect
 
-    return Needed(found, _more(runs, suffices))
+    tried = range(MOST_RUNS + 1)
+    # On the second side alone or, if that does not suffice, until both sides have as many.
+    for more in (
+        [(0, n) for n in tried],
+        [(max(n - first, 0), max(n - second, 0)) for n in tried],
+    ):
+        least = bisect_left(more, True, key=suffices)
+        if least <= MOST_RUNS:
+            return Needed(found, more[least])
+    return Needed(found, None)
 
 
 def detectable(
@@ -233,20 +243,3 @@ def detectable(
         for error, degrees, part in found
     )
     return loss_of_log(max(clear * scale, log_of_loss(aim.least, better)), better)
-
-
-def _more(
-    runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
-) -> tuple[int, int] | None:
-    first, second = runs
-    tried = range(MOST_RUNS + 1)
-    for more in (
-        [(0, n) for n in tried],
-        [(max(n - first, 0), max(n - second, 0)) for n in tried],
-    ):
-        least = bisect_left(
-            more, True, key=lambda own: suffices((first + own[0], second + own[1]), sum(own))
-        )
-        if least <= MOST_RUNS:
-            return more[least]
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -54,8 +54,8 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
     if len(ordered) < LEAST or not 0 < ordered[0] * (1 + _APART) < ordered[-1]:
         return None
     for gaps in _NEEDED:  # of three groups, the widest gap separates two
-        place = _widest(ordered, gaps, lambda value: value)
-        if place is not None and _widest(ordered, gaps, math.log) is not None:
+        place = _widest(ordered, gaps)
+        if place is not None and _widest([math.log(value) for value in ordered], gaps) is not None:
             low, high = statistics.median(ordered[:place]), statistics.median(ordered[place:])
             if high > (1 + _APART) * low:
                 return (ordered[place - 1] + ordered[place]) / 2
@@ -85,8 +85,7 @@ def cut(samples: Sequence[_T], units: Iterable[int]) -> Iterator[Sequence[_T]]:
         first += count
 
 
-def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    values = [scale(value) for value in ordered]
+def _widest(values: Sequence[float], gaps: int) -> int | None:
     count = len(values)
     least = max(2, -(-count // _SHARE))
     if count < LEAST + 3 * (gaps - 1) or count < 2 * least + gaps - 1:

@@ -13,6 +13,8 @@ MOST_BINS = 4096
 bin."""
 _GAMMA = (1 + ERROR) / (1 - ERROR)
 _LOG = math.log(_GAMMA)
+_ZERO = -(1 << 20)
+"""The bin of 0: its middle is 0, and all other bins are above it."""
 
 
 class Sketch:
@@ -22,16 +24,12 @@ class Sketch:
         self.count = 0
         self.least, self.most = math.inf, -math.inf
         self._bins: Counter[int] = Counter()
-        self._zeros = 0
 
     def add(self, values: Iterable[float]) -> None:
         for value in values:
             self.count += 1
             self.least, self.most = min(self.least, value), max(self.most, value)
-            if value > 0:
-                self._bins[math.ceil(math.log(value) / _LOG)] += 1
-            else:
-                self._zeros += 1
+            self._bins[math.ceil(math.log(value) / _LOG) if value > 0 else _ZERO] += 1
         if len(self._bins) > MOST_BINS:
             self._collapse()
 
@@ -45,9 +43,7 @@ class Sketch:
         if not self.count:
             return None
         rank = fraction * (self.count - 1)
-        if rank < self._zeros:
-            return max(0.0, self.least) if self.least > 0 else self.least
-        seen = self._zeros
+        seen = 0
         for key in sorted(self._bins):
             seen += self._bins[key]
             if seen > rank:

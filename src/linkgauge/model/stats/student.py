@@ -19,8 +19,6 @@ def two_sided(t: float, degrees: float) -> float:
     """Returns the probability of |T| ≥ |t| (Abramowitz and Stegun, 26.7.1 and 26.5.27)."""
     if degrees >= _MANY:
         return math.erfc(abs(t) / math.sqrt(2))
-    if math.isinf(t):
-        return 0.0
     return _beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 

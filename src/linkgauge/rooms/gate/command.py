@@ -168,30 +168,23 @@ def held(
     if not doubts:
         return found
     last = max(kept, key=lambda one: one[1].started)
-    runs = _measured_again(last, doubts, times, asked.out, say, wait=asked.wait)
+    runs = _measured_again(last, doubts, asked, say)
     more = [figures_of(apply(judge_run(run), bounds), again=True) for run in runs]
     return judge([*after, *only(more, patterns)], again=(len(doubts), times))
 
 
 def _measured_again(
-    of: tuple[Path | None, Run],
-    cells: Collection[CellId],
-    times: int,
-    out: Path,
-    say: Say,
-    *,
-    wait: bool,
+    of: tuple[Path | None, Run], cells: Collection[CellId], asked: GateOptions, say: Say
 ) -> Iterator[Run]:
-    from linkgauge.engine.controller import Observer
     from linkgauge.engine.kept.again import measure_again
     from linkgauge.judge.verdict import judge
     from linkgauge.model.units import count_of
     from linkgauge.report.files import write_run
 
-    path, first = of
+    (path, first), times = of, asked.rerun or 0
     for number in range(1, times + 1):
         say(f"measuring {count_of(len(cells), 'doubtful cell')} again ({number}/{times})")
-        run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
+        run, folder = measure_again(first, path, cells, number, asked.out, wait=asked.wait)
         if folder is not None:
             write_run(folder, judge(run))
         if run.finished is None:

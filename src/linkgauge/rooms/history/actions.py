@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -50,8 +51,7 @@ def moment(name: str, text: str) -> int:
 
 
 def _ago(hours: int) -> int:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return (datetime.now(UTC) - epoch - timedelta(hours=hours)) // timedelta(microseconds=1)
+    return time.time_ns() // 1000 - hours * 3_600_000_000
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def show_list(asked: HistoryOptions, arguments: Sequence[str], which: Filter) ->
 
 
 def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> int:
-    from linkgauge.judge.compare.trends import LEAST_CHANGE, trend_of
+    from linkgauge.judge.compare.trends import trend_of
 
     from .trends import TrendDocument
 
@@ -94,12 +94,12 @@ def show_trend(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -
         raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
     benchmark, *cells = arguments
     places = [_place(text) for text in cells]
-    least = LEAST_CHANGE if asked.least is None else parse_fraction(asked.least, "--least")
+    least = {} if asked.least is None else {"least": parse_fraction(asked.least, "--least")}
     with _store(asked, which) as store:
         found = histories_of(store, benchmark, places, which)
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
-    trends = TrendDocument(tuple(trend_of(history, least) for history in found))
+    trends = TrendDocument(tuple(trend_of(history, **least) for history in found))
     asked.form.write(WHOLE_TRENDS if asked.whole else TRENDS, trends)
     return 0
 
@@ -161,8 +161,7 @@ def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> 
     if not arguments:
         raise InputError("import what? Give folders that hold runs, such as results")
     paths = [path for folder in arguments for path in _runs_below(Path(folder))]
-    counts = {"added": 0, "renewed": 0, "known": 0}
-    left_out = 0
+    counts = Counter[str]()
     errors = make_console(stderr=True)
     with _store(asked, which, must_exist=False) as store, progress_bar(errors) as bar:
         task = bar.add_task("importing", total=len(paths))
@@ -172,14 +171,13 @@ def bring_in(asked: HistoryOptions, arguments: Sequence[str], which: Filter) -> 
                 run = read_run(path)
                 counts[add(store, run, place, outcome_of(run).word)] += 1
             except InputError as error:
-                left_out += 1
+                counts["left out"] += 1
                 errors.print(f"left out: {error}")
             bar.advance(task)
-    renewed = f", {counts['renewed']} renewed" if counts["renewed"] else ""
-    left = f", {left_out} left out" if left_out else ""
-    print(f"imported: {counts['added']} of {len(paths)} runs{renewed}, "
-          f"{counts['known']} were there already{left}")  # fmt: skip
-    return 3 if left_out else 0
+    more = {how: f", {count} {how}" for how, count in counts.items()}
+    print(f"imported: {counts['added']} of {len(paths)} runs{more.get('renewed', '')}, "
+          f"{counts['known']} were there already{more.get('left out', '')}")  # fmt: skip
+    return 3 if "left out" in counts else 0
 
 
 def _runs_below(folder: Path) -> list[Path]:

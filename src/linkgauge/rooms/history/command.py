@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 
 from .options import ACTIONS, HistoryOptions
-
-if TYPE_CHECKING:
-    from linkgauge.history.reading import Filter
 
 
 def history(asked: HistoryOptions) -> int:
@@ -25,6 +20,8 @@ def history(asked: HistoryOptions) -> int:
         linkgauge history trend host_to_device_memcpy_ce
         linkgauge history accept
         linkgauge history import results"""
+    from linkgauge.history.reading import Filter
+
     from . import actions
 
     action, *arguments = asked.what or ["list"]
@@ -39,20 +36,8 @@ def history(asked: HistoryOptions) -> int:
             raise InputError(f"{options} of history {' and '.join(owners)}")
     if action not in ("list", "trend") and asked.form.is_document:
         raise InputError(f"{asked.form.flag} is of list and trend")
-    return actions.CARRIED_OUT[action](asked, arguments, _filter(asked))
-
-
-def _filter(asked: HistoryOptions) -> Filter:
-    from linkgauge.history.reading import Filter
-
-    from .actions import moment
-
-    return Filter(
-        host=asked.host,
-        label=asked.label,
-        accelerator=asked.accelerator,
-        benchmarks=asked.benchmark,
-        since=None if asked.since is None else moment("--since", asked.since),
-        until=None if asked.until is None else moment("--until", asked.until),
-        last=asked.last,
-    )
+    own = {name: of for name, of in vars(asked).items() if name in Filter.__struct_fields__}
+    given = (name for name in ("since", "until") if own[name] is not None)
+    ends = {name: actions.moment(f"--{name}", own[name]) for name in given}
+    which = Filter(**own | ends, benchmarks=asked.benchmark)
+    return actions.CARRIED_OUT[action](asked, arguments, which)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,31 +41,19 @@ MOST = 36
 """The most characters before the bar. The whole line has 80 characters."""
 
 
-class LiveRounds(Rounds):
+class LiveRounds(Ending, Rounds):
     def __init__(self, errors: Console, runs: int) -> None:
+        super().__init__(say_interrupted)
         self._errors = errors
         self._bar = ExitStack()
         self._progress: Progress = progress_bar(errors)
         self._task: TaskID = self._progress.add_task("", total=runs)
         self._begun = self._repetitions = self._repeated = 0
         self._said: set[str] = set()
-        self._ending = Ending(say_interrupted)
 
-    def __enter__(self) -> LiveRounds:
-        self._ending.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._bar.close()
-        self._ending.__exit__(None, None, None)
-
-    @contextmanager
-    def keeping(self) -> Iterator[None]:
-        with self._ending.keeping():
-            yield
-
-    def concluding(self) -> AbstractContextManager[None]:
-        return self._ending.concluding()
+        super().__exit__(kind, error, traceback)
 
     def interrupted(self) -> None:
         self._bar.close()

@@ -130,8 +130,7 @@ def requested(asked: VaryOptions) -> RoundsRequest:
     engines = EngineSettings()
     settings = settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated)
     request = request_of(asked, what, settings, asked.profile, backends=backends)
-    given = {f"--{name.replace('_', '-')}": values for name, values in vars(asked.varied).items()}
-    variants = variants_of(given, request)
+    variants = variants_of(vars(asked.varied), request)
     return RoundsRequest(variants, asked.rounds, alpha, asked.prepare, request)
 
 
@@ -170,67 +169,68 @@ class NamedExperiment(NamedTuple):
     """A predefined experiment. An option's first value is the baseline of a comparison."""
 
     question: str
-    benchmarks: tuple[str, ...]
     options: Mapping[str, str | tuple[str | int, ...]]
+    benchmarks: tuple[str, ...] = _TO_AND_FRO
 
 
 EXPERIMENTS: Mapping[str, NamedExperiment] = {
     "pinned": NamedExperiment(
         "What does it cost that host memory is not pinned?",
-        _TO_AND_FRO,
         {"memory": ("pinned", "pageable")},
     ),
     "write-combined": NamedExperiment(
         "What do devices gain by write-combined host memory?",
-        _TO_AND_FRO,
         {"memory": ("pinned", "wc")},
     ),
     "mapped": NamedExperiment(
         "From which size on is a copy better than a kernel that accesses host memory in place?",
-        _TO_AND_FRO,
         {"memory": ("mapped",), "engine": ("sm", "ce"), "size": "4K:16M:x4"},
     ),
     "managed": NamedExperiment(
         "What does managed memory cost copy engines, and kernels that access it in place?",
-        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
         {"memory": ("pinned", "managed")},
+        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
     ),
     "pages": NamedExperiment(
         "What do huge pages gain, of host threads and of devices?",
-        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
         {"memory": ("base", "thp", "hugetlb")},
+        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
     ),
     "node": NamedExperiment(
         "What does it cost a device that host memory is not on the node near it?",
-        _TO_AND_FRO,
         {"numa_node": ("near", EACH_NODE)},
     ),
     "streams": NamedExperiment(
         "Over how many streams is a copy the fastest?",
-        _TO_AND_FRO,
         {"streams": (1, 2, 4, 8, 16)},
     ),
     "engine": NamedExperiment(
         "On which paths do kernels copy faster than copy engines?",
-        (*_TO_AND_FRO, *_BETWEEN),
         {"engine": ("ce", "sm")},
+        (*_TO_AND_FRO, *_BETWEEN),
     ),
     "graph": NamedExperiment(
         "What does it cost or save to launch a kernel as a graph?",
-        ("latency_launch",),
         {"graph": ("off", "on")},
+        ("latency_launch",),
     ),
 }
 
 
 def carry_out_named(asked: VaryOptions) -> int:
-    if asked.experiment == LIST:
-        return _list_all()
-    words, options = expanded(asked)
     from rich.text import Text
 
     from linkgauge.report.console import make_console
 
+    if asked.experiment == LIST:
+        console, width = make_console(), max(map(len, EXPERIMENTS))
+        for name, one in EXPERIMENTS.items():
+            console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {one.question}"))
+            flags = {f"--{of.replace('_', '-')}": values for of, values in one.options.items()}
+            command = shlex.join((*one.benchmarks, *_words(flags)))
+            console.print(Text(f"{'':<{width}}  {command}", "dim"))
+        return 0
+    words, options = expanded(asked)
     console = make_console(stderr=asked.form.is_document)
     console.print(Text(EXPERIMENTS[str(asked.experiment)].question, "bold"))
     console.print(Text(shlex.join(("linkgauge", "vary", *words))))
@@ -246,7 +246,7 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     own = {of: v for of, v in EXPERIMENTS[name].options.items() if of not in asked.line.typed}
     if EACH_NODE in own.get("numa_node", ()):
-        own["numa_node"] = ("near", *_each_node(name, asked.simulated.machine))
+        own["numa_node"] = ("near", *_each_node(name, asked.simulated))
     benchmarks = asked.benchmarks or (() if asked.prefix else EXPERIMENTS[name].benchmarks)
     changed = {"benchmarks": benchmarks, "experiment": None, "size": own.get("size", asked.size)}
     compared = {of: own.get(of, value) for of, value in vars(asked.varied).items()}
@@ -257,14 +257,12 @@ def expanded(asked: VaryOptions) -> tuple[tuple[str, ...], VaryOptions]:
     return (*benchmarks, *_words(flags)), options
 
 
-def _each_node(name: str, machine: str | None) -> Iterator[str]:
-    from linkgauge.cli.common import simulation_of
-
+def _each_node(name: str, simulated: common.Simulated) -> Iterator[str]:
     from .settings import host_of
 
-    nodes = host_of(simulation_of(machine)).nodes
+    nodes = host_of(simulated.simulation()).nodes
     if len(nodes) < 2:
-        whose = f"{machine} has" if machine is not None else "this machine has"
+        whose = "this machine has" if simulated.machine is None else f"{simulated.machine} has"
         raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
     yield from (str(node.index) for node in nodes)
 
@@ -276,18 +274,3 @@ def _words(options: Mapping[str, object]) -> Iterator[str]:
         else:
             for value in values if isinstance(values, tuple) else (values,):
                 yield from (flag, str(value))
-
-
-def _list_all() -> int:
-    from rich.text import Text
-
-    from linkgauge.report.console import make_console
-
-    console = make_console()
-    width = max(map(len, EXPERIMENTS))
-    for name, asked in EXPERIMENTS.items():
-        console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {asked.question}"))
-        options = {f"--{of.replace('_', '-')}": values for of, values in asked.options.items()}
-        words = shlex.join((*asked.benchmarks, *_words(options)))
-        console.print(Text(f"{'':<{width}}  {words}", "dim"))
-    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
@@ -21,9 +20,11 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.machine.processes.command import end, start, waits_for_terminal
 from linkgauge.machine.processes.process import environment_with
+from linkgauge.model.cell_id import TableId, numbered
 from linkgauge.model.documents.result import PlannedTable, Run, worst
 from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.grouped import grouped
 
 _LOOK = 1.0
 """Seconds after which a command that still runs is looked at."""
@@ -131,17 +132,16 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """Gives each table its smallest size in all plans: default sizes depend on free memory."""
-    counts = Counter[tuple[int, str, str]]()
-    least: dict[tuple[str, str, int], int] = {}
-    keyed: list[list[tuple[PlannedTable, tuple[str, str, int]]]] = [[] for _ in plans]
-    for at, plan in enumerate(plans):
-        for table in plan:
-            name = table.benchmark, table.backend
-            key = (*name, counts[at, *name])
-            counts[at, *name] += 1
-            least[key] = min(table.size, least.get(key, table.size))
-            keyed[at].append((table, key))
-    return tuple(tuple(replace(table, size=least[key]) for table, key in own) for own in keyed)
+    named = [_named(plan) for plan in plans]
+    sizes = grouped((name, table.size) for own in named for name, table in own.items())
+    return tuple(
+        tuple(replace(table, size=min(sizes[name])) for name, table in own.items()) for own in named
+    )
+
+
+def _named(plan: Plan) -> dict[tuple[TableId, int], PlannedTable]:
+    names = numbered([replace(table, size=0) for table in plan])
+    return {(of, at): table for table, (_, of, at) in zip(plan, names, strict=True)}
 
 
 def orders(settings: int, rounds: int, random: Random) -> Iterator[list[int]]:
@@ -163,8 +163,10 @@ def measure_rounds(
         for place in order:
             observer.prepares(variants[place].setting, number)
             printed = _prepare(asked.prepare, variants[place], number)
-            request = _reseeded(variants[place].request, next(seeds))
-            with opened(request) as session:
+            own = variants[place].request
+            # The noise of a simulated machine has another seed in each run.
+            settings = own.settings.simulating(draw=next(seeds))
+            with opened(replace(own, settings=settings)) as session:
                 run = session.measure(plans[place], observer)
                 folder = session.folder
             kept = KeptRun(
@@ -193,12 +195,3 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
     position = {"LINKGAUGE_SETTING": setting.name, "LINKGAUGE_ROUND": str(number + 1)}
     own = variant.request.settings.surroundings.environment
     return prepare(command, {**own, **options, **position}, f"{setting}, round {number + 1}")
-
-
-def _reseeded(request: RunRequest, draw: int) -> RunRequest:
-    """Sets the seed of a simulated machine's noise to `draw`, so that runs differ."""
-    settings = request.settings
-    if settings.simulation is None:
-        return request
-    simulation = replace(settings.simulation, draw=draw)
-    return replace(request, settings=replace(settings, simulation=simulation))

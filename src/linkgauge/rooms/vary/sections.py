@@ -24,7 +24,7 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.csv_text import csv_text
-from linkgauge.report.results import figure, mark, without_empty
+from linkgauge.report.results import ends_of_sizes, figure, mark, without_empty
 from linkgauge.report.words.figures import SAME, TONES, signed
 from linkgauge.report.words.sentences import first_of
 
@@ -93,7 +93,7 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
         Column(others[0] if len(others) == 1 else "figure", True), Column("change", True),
         Column(f"{100 * (1 - variation.significance):.4g}% interval", True), Column("found"),
     )  # fmt: skip
-    size = f"  {_ends(sizes)}" if sizes[-1] else ""
+    size = f"  {ends_of_sizes(sizes)}" if sizes[-1] else ""
     of = f"{size}  {unit_of(cells[0].unit).shown}, {cells[0].better} is better"
     caption = line(Span(cells[0].benchmark, "strong"), f"  {cells[0].backend}{of}")
     said = list(_by_size(cells, variation.settings)) if len(sizes) > 1 else ()
@@ -124,10 +124,6 @@ def _percent(change: Change, ratio: float | None = None) -> str:
     return signed(ratio or change.ratio, 2 if narrow else 1)
 
 
-def _ends(sizes: Sequence[int]) -> str:
-    return " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1]))))
-
-
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
     for number, setting in enumerate(settings[1:], 1):
         equivalent = grouped(
@@ -143,7 +139,7 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 def _spans(cells: Iterable[VariedCell], number: int) -> str:
     spans = groupby(cells, lambda one: one.settings[number].direction)
     return ", ".join(
-        f"{_SAID.get(how, how)} at {_ends([one.size for one in each])}" for how, each in spans
+        f"{_SAID.get(how, how)} at {ends_of_sizes(one.size for one in each)}" for how, each in spans
     )
 
 

@@ -11,20 +11,20 @@ from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from linkgauge.cli.options import within
+from linkgauge.cli.options import one_of, within
 from linkgauge.engine.kept.folder import slug
 from linkgauge.engine.request import DeviceEngine, RunRequest
 from linkgauge.model.documents.variation import Setting
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
-from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings, Simulation, Streams
 
 from .rounds import Variant
 
-Given = Mapping[str, Sequence[object] | None]
-"""The values of the varied options, by option."""
+Given = Mapping[str, Sequence[object]]
+"""The values of the varied options. An option has the name of the field that it sets: a field of
+the request itself, or of a part of its settings."""
 
 PINNED = "pinned"
 MEMORIES = (PINNED, *(kind for kind in HOST_KINDS if kind != STAGING))
@@ -33,34 +33,21 @@ _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.A
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-_FIELDS = {
-    "--cpus": "surroundings.cpus",
-    "--numa-node": "engines.numa_node",
-    "--memory": "memory",
-    "--streams": "engines.streams",
-    "--affinity": "engines.affinity",
-    "--host-kernel": "engines.host_kernel",
-    "--engine": "engine",
-    "--graph": "graphs",
-}
-"""The field that each option sets: a field of the request itself, or of a part of its settings."""
-
-
 class Choice(NamedTuple):
     option: str
     typed: str
+    field: str
     value: object
 
     def of(self, request: RunRequest) -> RunRequest:
-        where, _, field = _FIELDS.get(self.option, "surroundings.environment").partition(".")
-        if not field:
-            return replace(request, **{where: self.value})
-        settings = request.settings
-        part, value = getattr(settings, where), self.value
-        if field == "environment":
-            value = {**part.environment, self.option: value}
-        changed = replace(settings, **{where: replace(part, **{field: value})})
-        return replace(request, settings=changed)
+        settings, value = request.settings, self.value
+        if self.field == "environment":
+            value = {**settings.surroundings.environment, self.option: value}
+        for name, part in (("engines", settings.engines), ("surroundings", settings.surroundings)):
+            if self.field in part.__struct_fields__:
+                changed = {name: replace(part, **{self.field: value})}
+                return replace(request, settings=replace(settings, **changed))
+        return replace(request, **{self.field: value})
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
@@ -95,15 +82,17 @@ def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set
 
 
 def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
-    for option in _FIELDS:
-        if texts := given[option]:
+    for name, texts in given.items():
+        if name != "env" and texts:
+            flag = f"--{name.replace('_', '-')}"
             yield [
-                Choice(option, text, _read(option, text, simulation)) for text in map(str, texts)
+                Choice(flag, text, name, _read(flag, text, simulation)) for text in map(str, texts)
             ]
     variables: dict[str, list[Choice]] = {}
-    for text in map(str, given["--env"] or ()):
+    for text in map(str, given["env"]):
         name, values = read_variable(text)
-        variables.setdefault(name, []).extend(Choice(name, one, one or None) for one in values)
+        own = (Choice(name, one, "environment", one or None) for one in values)
+        variables.setdefault(name, []).extend(own)
     yield from variables.values()
 
 
@@ -115,10 +104,8 @@ def _read(option: str, text: str, simulation: Simulation | None) -> object:
             raise InputError(f"--numa-node {text}: give the number of a node, or near")
         case "--numa-node":
             return None if text == "near" else int(text)
-        case "--memory" if text not in MEMORIES:
-            raise InputError(f"--memory {text}{hint(text, MEMORIES)}")
         case "--memory":
-            return "" if text == PINNED else text
+            return "" if text == PINNED else one_of(option, text, MEMORIES)
         case "--streams":
             return within(option, int(text), Streams)
         case "--host-kernel":

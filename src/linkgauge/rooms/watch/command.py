@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT, WHEN
 from linkgauge.cli.options import Count, Options, Time, argument, option
 from linkgauge.cli.proposals import benchmark_names
 from linkgauge.model.errors import InputError
-
-if TYPE_CHECKING:
-    from linkgauge.model.settings import Settings
 
 
 class WatchOptions(Options):
@@ -64,8 +60,9 @@ def watch(asked: WatchOptions) -> int:
         linkgauge watch --probes 1 --json"""
     from msgspec.structs import replace
 
-    from linkgauge.cli.requests import request_of
+    from linkgauge.cli.requests import request_of, settings_of
     from linkgauge.engine.request import Selection
+    from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import parse_fraction
 
     from .probes import Asked, WallClock, begin, teller
@@ -74,7 +71,10 @@ def watch(asked: WatchOptions) -> int:
         raise InputError("--size: a watch measures one size")
     is_default = not asked.benchmarks and not asked.prefix
     what = Selection(DEVICES if is_default else asked.benchmarks, asked.prefix)
-    request = request_of(asked, what, _settings(asked), "quick")
+    sampling = common.Sampling(samples=asked.samples)
+    engines = EngineSettings(tunes=False)  # which take longer than any probe
+    settings = settings_of("quick", asked.size, sampling, engines, asked.simulated)
+    request = request_of(asked, what, settings, "quick")
     otherwise = replace(request, what=Selection(HOST)) if is_default and not asked.device else None
     probing = Asked(
         request=request,
@@ -85,15 +85,6 @@ def watch(asked: WatchOptions) -> int:
         probes=asked.probes,
     )
     return begin(probing, otherwise, teller(as_json=asked.as_json), WallClock())
-
-
-def _settings(asked: WatchOptions) -> Settings:
-    from linkgauge.cli.requests import settings_of
-    from linkgauge.model.settings import EngineSettings
-
-    sampling = common.Sampling(samples=asked.samples)
-    engines = EngineSettings(tunes=False)  # which take longer than any probe
-    return settings_of("quick", asked.size, sampling, engines, asked.simulated)
 
 
 DEVICES = (

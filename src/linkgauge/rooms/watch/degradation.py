@@ -4,7 +4,7 @@ cell, and two good measurements restore it. Wrong bytes, errors and timeouts deg
 from __future__ import annotations
 
 import statistics
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -47,7 +47,7 @@ class WatchedCell(NamedTuple):
 class _State:
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
-        self.slow = self.good = 0
+        self.recent = deque[Why | None]([None] * IN_A_ROW, maxlen=IN_A_ROW)
         self.since: float | None = None
         self.why: Why = "history"
 
@@ -59,7 +59,7 @@ class Degradation:
     def __init__(self, least: float | None = None) -> None:
         self._asked = least
         self._least = STEADY if least is None else least
-        self._cells: dict[SeriesId, _State] = {}
+        self._cells = defaultdict[SeriesId, _State](_State)
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[TableId, Better]) -> None:
         """Learns usual figures of the tables in `better` from earlier runs, the latest first."""
@@ -71,23 +71,19 @@ class Degradation:
         )
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.table] == "higher")
-            self._cells.setdefault(cell, _State()).usual.extend(usual)
+            self._cells[cell].usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
         """Returns the figures after the last lasting change or, if that was a loss, before it."""
         changes = change_points(figures)
-        if not changes:
-            return figures
-        last = changes[-1]
-        is_worse = (last.ratio < 1) == is_rate and abs(last.ratio - 1) > self._least
-        if not is_worse:
-            return figures[last.at :]
-        return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
+        begins = [0, 0, *(one.at for one in changes)]
+        last = changes[-1].ratio if changes else 1.0
+        is_worse = (last < 1) == is_rate and abs(last - 1) > self._least
+        return figures[begins[-2] : begins[-1]] if is_worse else figures[begins[-1] :]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
         for one in seen:
-            state = self._cells.get(one.cell)
-            if one.found.status == "pass" and (state is None or state.since is None):
+            if one.found.status == "pass" and self._cells[one.cell].since is None:
                 last = _repetitions(one.found)[-1:]
                 if any(self._slow(one, figure) for figure in last):
                     yield one
@@ -95,44 +91,34 @@ class Degradation:
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
         """Adds a measurement. Returns an event if the cell became degraded or recovered, else None.
         `now` is in seconds, `time` a date and time."""
-        state = self._cells.setdefault(seen.cell, _State())
-        if seen.found.status in ("fail", "error", "timeout"):
-            return self._degrade(state, seen, now, time, seen.found.status)
-        for figure in _repetitions(seen.found):
-            why = self._slow(seen, figure)
-            if why is None:
-                state.slow, state.good = 0, state.good + 1
-                if state.since is None:
+        state, status = self._cells[seen.cell], seen.found.status
+        if status in ("fail", "error", "timeout"):
+            state.recent.append(status)
+            state.why, is_low = status, True
+        else:
+            for figure in _repetitions(seen.found):
+                state.recent.append(why := self._slow(seen, figure))
+                state.why = why or state.why
+                if why is None and state.since is None:
                     state.usual.append(figure)
-            else:
-                state.slow, state.good, state.why = state.slow + 1, 0, why
-        if state.slow >= IN_A_ROW:
-            return self._degrade(state, seen, now, time, state.why)
-        if state.since is not None and state.good >= IN_A_ROW:
+            is_low = all(state.recent)
+        if is_low and state.since is None:
+            state.since = now
+            return self._noticed(Degraded, seen, state, time)
+        if state.since is not None and not any(state.recent):
             since, state.since = state.since, None
             return self._noticed(Recovered, seen, state, time, seconds=now - since)
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
-        state = self._cells.get(cell)
-        if state is None:
-            return False
-        return bool(state.good if state.since is not None else state.slow)
+        state = self._cells[cell]
+        return (state.recent[-1] is None) is (state.since is not None)
 
     def degraded(self) -> tuple[SeriesId, ...]:
         return tuple(cell for cell, state in self._cells.items() if state.since is not None)
 
     def whys(self) -> Collection[Why]:
         return {state.why for state in self._cells.values() if state.since is not None}
-
-    def _degrade(
-        self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
-    ) -> Degraded | None:
-        state.good, state.why = 0, why
-        if state.since is not None:
-            return None
-        state.since = now
-        return self._noticed(Degraded, seen, state, time)
 
     def _noticed(
         self, kind: type[_N], seen: WatchedCell, state: _State, time: str, **more: float
@@ -152,24 +138,22 @@ class Degradation:
 
     def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         low: Why | None = "expected" if seen.found.verdict == "low" else None
-        state = self._cells.get(seen.cell)
-        if state is None or len(state.usual) < LEAST or figure <= 0:
+        earlier = self._cells[seen.cell].usual
+        if len(earlier) < LEAST or figure <= 0:
             return low
-        usual = statistics.median(state.usual)
-        scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
+        usual = statistics.median(earlier)
+        scatter = robust_deviation(abs(one - usual) for one in earlier) / usual
         # Where single figures of healthy runs are farther off than the least loss of a steady path,
         # two in a row may be, too.
         furthest = recorded_kind(seen.found, seen.found.bytes).furthest
         is_steady = seen.result.simulated or furthest < STEADY
         least = self._least if self._asked is not None or is_steady else UNSTEADY
-        bound = max(least, _FAR * scatter * (1 + _FEW / len(state.usual)))
+        bound = max(least, _FAR * scatter * (1 + _FEW / len(earlier)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else low
 
 
 def _repetitions(cell: CellResult) -> list[float]:
-    if not cell.samples:
-        return []
     by_repetition = cut(
         cell.samples, [sum(gates) for gates in cell.repetitions] or [len(cell.samples)]
     )

@@ -23,6 +23,7 @@ from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.verdict import judge
+from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId, cell_id, table_id
 from linkgauge.model.documents.history import figures_by_result
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -150,8 +151,7 @@ class Watch:
         request = self._asked.request
         if (simulation := request.settings.simulation) is not None:
             # Simulated faults begin after a number of cells.
-            simulation = replace(simulation, passed=simulation.passed + self._cells)
-            settings = replace(request.settings, simulation=simulation)
+            settings = request.settings.simulating(passed=simulation.passed + self._cells)
             return replace(request, settings=settings), {}
         by_host = any(is_by_host(cell) for _, cell in able(self._plan))
         share = busy_host(wait=self._clock.sleep) if by_host else 0.0
@@ -291,12 +291,7 @@ def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: WallClo
         raise InputError(f"nothing to watch here: {'; '.join(reasons) or 'no cell fits'}")
     name = machine.simulated or machine.host.hostname or "this machine"
     simulated = machine.simulated is not None
-    tell(
-        Begun(
-            time=now(), machine=name, simulated=simulated, cells=cells, every=asked.every,
-            budget=asked.budget,
-        )
-    )  # fmt: skip
+    tell(by_name(Begun, asked, time=now(), machine=name, simulated=simulated, cells=cells))
     if is_off():
         off = "the history is turned off: what is usual is known only from this watch"
         tell(ProbeFailed(time=now(), reason=off))
