@@ -27,7 +27,7 @@ from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
-from .facts import Facts, Log, ReportedFigure, ReportedGpu, merged, vendor_of
+from .facts import Facts, HostFigure, Log, ReportedFigure, ReportedGpu, merged, vendor_of
 from .failures import meaning_of
 from .products import VENDORS, split_product
 from .readers import ReadText
@@ -57,6 +57,12 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if not reported and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
     described = _described(texts, reported, machine)
+    if described.is_unclear:
+        alone = HostFigure("null -> null by host:0.cpu", with_device=True)
+        reported = [
+            one._replace(host=alone, part=None) if one.is_of_pair else one
+            for one in reported if one.part is None or not one.is_of_pair
+        ]  # fmt: skip
     backend = VENDORS[vendor_of(described.facts)].space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)

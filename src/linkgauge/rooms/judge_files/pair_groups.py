@@ -21,6 +21,10 @@ _COUNTS = (3, 2, 1)
 """The numbers of groups that are tried: a topology of three must not be taken for one of two."""
 _ALIKE = 1.1
 """The ratio of figures within a single group, at most."""
+_FEW = 4
+"""The most pairs of a group that are named."""
+_STEP = 1.05
+"""The ratio of neighbouring figures from which they are of two groups."""
 _FITS = (0.85, 1.1)
 """The shares of what links carry at which figures fit them."""
 _APART = 0.95
@@ -36,8 +40,7 @@ def figures_of_pairs(
 ) -> dict[str, Pairs]:
     found = dict[str, dict[tuple[int, int], float]]()
     for one in reported:
-        is_copy = one.benchmark.startswith("device_to_device_") and "memcpy" in one.benchmark
-        if is_copy and one.part is None and one.row != one.column:
+        if one.is_of_pair and one.part is None:
             each = one.figure / (1 + ("bidirectional" in one.benchmark))
             found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = each
     every = {*indices}
@@ -65,6 +68,31 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     )  # fmt: skip
     found = (_joined(groups, product, reach) for groups, reach in tried if _is_tight(groups))
     return next(filter(None, found), ({}, ""))
+
+
+def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
+    """Returns a sentence about a benchmark's groups if there are more than a topology is found in.
+    All have several pairs, each both ways: a fault of a link or an accelerator makes groups of one.
+    Empty if the product has a switch."""
+    for name, own in measured.items() if product is None or product.usual != "switch" else ():
+        rates = sorted(own.values(), reverse=True)
+        if not name.endswith("_staged") and rates[-1] > 0:
+            count = 1 + sum(before > _STEP * after for before, after in pairwise(rates))
+            groups = _groups(own, count)
+            pairs = [{frozenset(ends) for ends in one} for one in groups]
+            is_both_ways = sum(map(len, pairs)) == len(frozenset().union(*pairs))
+            is_of_nodes = _is_tight(_groups(own, 2))
+            if count > _COUNTS[0] and is_both_ways and min(map(len, pairs)) > 1 and not is_of_nodes:
+                return f"figures between accelerators fall into {count} groups: " + ", ".join(
+                    f"{median(one.values()) / 1e9:.3g} GB/s ({_spoken(of)})"
+                    for one, of in zip(groups, pairs, strict=True)
+                )
+    return ""
+
+
+def _spoken(pairs: set[frozenset[int]]) -> str:
+    names = ["-".join(map(str, sorted(ends))) for ends in sorted(pairs, key=sorted)]
+    return ", ".join(names) if len(names) <= _FEW else count_of(len(names), "pair")
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
