@@ -98,22 +98,25 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """Reads the receiver's rate, the sum if there are several streams. Ctrl-C is no failure."""
-    rates, again = dict[str, float](), 0
+    """Reads the receiver's rates, and sums of streams. Ctrl-C is no failure. A stream that ends
+    again is of the next run."""
+    runs, again = list[dict[tuple[str, str], float]](), 0.0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
         r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec.*(?P<end>receiver)",
-        r"\s*\[\s*(?:SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})\s+(?P<end>sender)",
+        r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})"
+        r"(?P<unit>)\s+(?P<end>sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
     ):
-        if said["end"] == "sender":
-            again = max(again, int(said["rate"]))
-        else:
-            rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
-            rates.setdefault(said["stream"], rate)
-    rate = rates.get("SUM", next(iter(rates.values()), 0.0))
-    _tcp(seen, rate, len(rates.keys() - {"SUM"}))
-    seen.log("iperf3", settings={"retransmits": str(again)} if again and rate else {})
+        key = said["stream"], said["end"]
+        runs += [{}] if not runs or key in runs[-1] else []
+        runs[-1][key] = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
+    for run in runs:
+        received = {stream: rate for (stream, end), rate in run.items() if end == "receiver"}
+        rate = received.get("SUM", next(iter(received.values()), 0.0))
+        _tcp(seen, rate, len(received.keys() - {"SUM"}))
+        again += max((count for (_, end), count in run.items() if end == "sender"), default=0.0)
+    seen.log("iperf3", settings={"retransmits": f"{again:.0f}"} if again and seen.figures else {})
 
 
 _OSU = {
