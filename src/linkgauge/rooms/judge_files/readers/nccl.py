@@ -1,6 +1,6 @@
-"""Reads the output of NCCL, RCCL and their tests. How many words a line has tells its columns, which
-differ by version and options (-I, -S). Lines whose time and algbw contradict their size are left
-out."""
+"""Reads the output of NCCL, RCCL and their tests. How many words a line has tells its columns,
+which differ by version and options (-I, -S). Lines whose time and algbw contradict their size are
+left out."""
 
 from __future__ import annotations
 
