@@ -80,7 +80,8 @@ def _superbench(seen: TextScan) -> None:
             rates.setdefault((match[1], int(match[2])), {})[match[3]] = rate
     _calls_of_node(seen, rates, len(devices))
     seen.remarks += [f"{len(nodes) - 1} more nodes {_LEFT}"] if len(nodes) > 1 else []
-    seen.log("SuperBench", hosts=(str(nodes[0]["node"])[:80],))
+    seen.hosts = (str(nodes[0]["node"])[:80],)
+    seen.log("SuperBench")
 
 
 def _calls_of_node(

@@ -99,14 +99,14 @@ def _read_tables(seen: TextScan) -> None:
     if not heads and not ranks:
         seen.facts(**facts)
         return
-    hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
-    if not hosts and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
-        hosts = tuple(said)  # one alone may be the host whose lines were kept
+    seen.hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
+        seen.hosts = tuple(said)  # one alone may be the host whose lines were kept
     versions = filter(None, map(_VERSION.search, lines))
-    version = next((match[2] or f"library {match[3]}" for match in versions), None)
+    version = next((match[2] or f"library {match[3]}" for match in versions), "")
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     vendor = "amd" if tool == "rccl-tests" else None
-    seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
+    seen.log(tool, version, sure=True, vendor=vendor, **facts)
 
 
 def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
@@ -332,7 +332,7 @@ def _read_json(seen: TextScan) -> None:
     for document in seen.documents("results"):
         listed, results = at(document, list, "config", "devices"), at(document, list, "results")
         calls = [call for one in results for call in _calls_of(one)]
-        hosts = tuple(dict.fromkeys(str(at(one, object, "hostname")) for one in listed))
+        hosts = seen.hosts = tuple(dict.fromkeys(str(at(o, object, "hostname")) for o in listed))
         name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0)
         name = name or _by_columns(calls, len(listed), is_unchecked=False)
         note(seen, name, calls, len(listed) or ranks_by_speeds(name, calls))
@@ -345,7 +345,7 @@ def _read_json(seen: TextScan) -> None:
                 address = _address(str(at(one, object, "device_hex")))
                 seen.gpus.setdefault(index, ReportedGpu(model, address))
         version = str(document.get("nccl_version"))[:40]
-        seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
+        seen.log("nccl-tests", f"library {version}", hostname=next(iter(hosts), None))
         return
 
 

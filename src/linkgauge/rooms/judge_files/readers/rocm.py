@@ -147,7 +147,7 @@ def _transferbench(seen: TextScan) -> None:
             seen.figures += _matrix(said, size, kind, said["ways"] == "Bi")
         elif "executor" in own:
             seen.figures += _single(own)
-    seen.log("TransferBench", said.get("version"), sure=True, vendor="amd")
+    seen.log("TransferBench", said.get("version", ""), sure=True, vendor="amd")
 
 
 def _matrix(said: Mapping[str, str], size: int, kind: str, both: bool) -> Iterator[ReportedFigure]:
