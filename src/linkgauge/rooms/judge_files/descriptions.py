@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from gzip import GzipFile
 from io import BytesIO
@@ -217,19 +216,13 @@ def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    ends = {
-        place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
-        for place, name in enumerate(names)
-        if name in machine.accelerators
-    }
-    for a, b in combinations(ends, 2):
-        direct = ends[a][names[b]]
-        shared = [end for end in ends[a] if end in ends[b] and end not in names]
-        through = sum(ends[a][end] for end in shared if not str(end).startswith("host:"))
-        if direct or through:
-            yield (a, b), f"NV{direct or through}"
+    known = [(at, name) for at, name in enumerate(names) if name in machine.accelerators]
+    for (a, one), (b, other) in combinations(known, 2):
+        crossed = machine.wiring.bundles(one, other).values()
+        addresses = (machine.addresses.get(name, "") for name in (one, other))
+        if count := min((bundle.count for bundle in crossed), default=0):
+            yield (a, b), f"NV{count}"
         else:
-            addresses = (machine.addresses.get(names[place], "") for place in (a, b))
             yield (a, b), machine.pci_tree.topo_class(*addresses) or "SYS"
 
 
