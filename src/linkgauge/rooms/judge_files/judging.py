@@ -23,6 +23,7 @@ from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.moments import median_without
 from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
@@ -267,11 +268,8 @@ def _compared(
 ) -> HostFigures:
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
-        every = ranked[key]
-        if (count := len(every) - 1) > 0:
-            at = bisect_left(every, figure)
-            low, high = (every[n + (n >= at)] for n in ((count - 1) // 2, count // 2))
-            share = figure / ((low + high) / 2)
+        if len(every := ranked[key]) > 1:
+            share = figure / median_without(every, (bisect_left(every, figure),))
             shares[spoken(result, cell)] = share if result.better == "higher" else 1 / share
     less = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(less, key=lambda name: less[name], default="")
