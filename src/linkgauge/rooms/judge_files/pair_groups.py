@@ -70,23 +70,47 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     return next(filter(None, found), ({}, ""))
 
 
+Levels = Sequence[tuple[float, set[frozenset[int]]]]
+"""Groups of pairs and their rates, the fastest first."""
+
+
+def levels_of(own: Pairs) -> Levels:
+    """Groups pairs by steps between their figures. Empty if the two ways of a pair differ so."""
+    rates = sorted(own.values(), reverse=True)
+    count = 1 + sum(before > _STEP * after for before, after in pairwise(rates))
+    found = [(median(o.values()), {frozenset(ends) for ends in o}) for o in _groups(own, count)]
+    pairs = [pair for _, of in found for pair in of]
+    return found if len(pairs) == len({*pairs}) else []
+
+
+def fallen_out(levels: Levels) -> frozenset[int] | None:
+    """Returns the accelerator, or the two ends of the link, whose groups have no other pairs, from
+    the slowest on. Empty if there is none, None if there are several."""
+    ends, others = frozenset[int](), 0
+    for _, pairs in reversed(levels):
+        if lone := frozenset.intersection(*pairs):
+            # A small group is left with one pair if another one of its pairs fell out.
+            ends, others = (lone & ends or ends or lone), others + bool(ends and not lone & ends)
+    return ends if others < 2 else None
+
+
 def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
-    """Returns a sentence about a benchmark's groups if there are more than a topology is found in.
-    All have several pairs, each both ways: a fault of a link or an accelerator makes groups of one.
-    Empty if the product has a switch."""
-    for name, own in measured.items() if product is None or product.usual != "switch" else ():
-        rates = sorted(own.values(), reverse=True)
-        if not name.endswith("_staged") and rates[-1] > 0:
-            count = 1 + sum(before > _STEP * after for before, after in pairwise(rates))
-            groups = _groups(own, count)
-            pairs = [{frozenset(ends) for ends in one} for one in groups]
-            is_both_ways = sum(map(len, pairs)) == len(frozenset().union(*pairs))
-            is_of_nodes = _is_tight(_groups(own, 2))
-            if count > _COUNTS[0] and is_both_ways and min(map(len, pairs)) > 1 and not is_of_nodes:
-                return f"figures between accelerators fall into {count} groups: " + ", ".join(
-                    f"{median(one.values()) / 1e9:.3g} GB/s ({_spoken(of)})"
-                    for one, of in zip(groups, pairs, strict=True)
-                )
+    """Returns a sentence about a benchmark's groups if these are more than a topology is found in,
+    or if the product has too few links for a mesh. Empty if it has a switch."""
+    if product is not None and product.usual == "switch":
+        return ""
+    for name, own in measured.items():
+        if name.endswith("_staged") or min(own.values()) <= 0:
+            continue
+        levels, count = levels_of(own), len({a for a, _ in own})
+        several = sum(not frozenset.intersection(*of) for _, of in levels)
+        is_known = several <= _COUNTS[0] or _is_tight(_groups(own, 2))
+        if product is not None and product.usual == "mesh" and product.links is not None:
+            is_known = is_known and product.links[1] >= count - 1
+        if several and not is_known and fallen_out(levels) is not None:
+            return f"figures between accelerators fall into {count_of(len(levels), 'group')}: " + (
+                ", ".join(f"{rate / 1e9:.3g} GB/s ({_spoken(of)})" for rate, of in levels)
+            )
     return ""
 
 
@@ -132,6 +156,8 @@ def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> J
         return None
     rates = [median(group.values()) for group in groups]
     counts = [_links(rate, min(rates), product, reach) for rate in rates]
+    if counts != sorted(counts, reverse=True):
+        return None
     kind = f"{product.links[0]} link" if product is not None and product.links else ""
     said = "; ".join(
         (f"{count_of(count, kind)} " if count and kind else "")
