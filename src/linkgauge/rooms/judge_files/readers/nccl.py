@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -246,7 +245,10 @@ def _by_columns(calls: Sequence[Call], ranks: int, is_unchecked: bool) -> Collec
     return "alltoall" if is_unchecked else "all_gather"
 
 
-_TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+TYPES: dict[str, NumberName] = {name: name for name in NUMBERS}
+TYPES |= {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+KINDS: dict[str, Reduction] = {name: name for name in REDUCTIONS}
+"""Numbers and reductions as tools name them."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -268,7 +270,7 @@ def _calls(line: str, unit: float | None) -> list[Call]:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return []
-    kind, rest = number_type(words[2]), words[3:]
+    kind, rest = TYPES.get(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return []
     size, reduction = int(words[0]), rest.pop(0) if number_of(rest[0]) is None else ""
@@ -277,7 +279,7 @@ def _calls(line: str, unit: float | None) -> list[Call]:
     wide = 8 if len(rest) == 16 else 4 if len(rest) % 4 == 0 else 3
     unit = unit or _usual_unit(size, rest)
     is_root = root.removeprefix("-").isdecimal() and len(root) < 6
-    about = size, kind, reduction_of(reduction), int(root) if is_root else None
+    about = size, kind, KINDS.get(reduction), int(root) if is_root else None
     found = list[Call]()
     for number in range(2):
         time, algbw, busbw, wrong, *_ = [*rest[number * wide :][:wide], "", "", "", ""]
@@ -310,15 +312,6 @@ def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int
             )
         elif wrong:
             seen.fail(wrong, name)
-
-
-@cache
-def number_type(word: str) -> NumberName | None:
-    return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
-
-
-def reduction_of(word: str | None) -> Reduction | None:
-    return next((one for one in REDUCTIONS if one == word), None)
 
 
 NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}

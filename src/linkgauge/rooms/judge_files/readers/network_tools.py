@@ -15,17 +15,13 @@ _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 
 
-def _figure(
+def sent(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ReportedFigure:
     """Returns a figure in seconds if `name` ends in lat or latency, else in bytes/s."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ReportedFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
-
-
-def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ReportedFigure:
-    return _figure(f"rdma_{verb}_bw", size, gigabytes * 1e9, column=adapter)
 
 
 def _name(test: str) -> str:
@@ -43,7 +39,7 @@ def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit
     if time:
         name, figure = re.sub("(?:bi)?bw$", "lat", name), time * 1e-6
     if 0 < size < 1 << 40 and figure:
-        seen.figures.append(_figure(name, int(size), figure))
+        seen.figures.append(sent(name, int(size), figure))
 
 
 def _perftest(seen: TextScan) -> None:
@@ -81,7 +77,7 @@ def _perftest_json(seen: TextScan) -> None:
 def _tcp(seen: TextScan, rate: float, streams: float) -> None:
     if rate:
         count = max(int(streams), 1)
-        seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
+        seen.figures.append(sent("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
 
 
 def _iperf3(seen: TextScan) -> None:
@@ -143,7 +139,7 @@ def _osu(seen: TextScan) -> None:
         name, scale = _OSU[test]
         if size or test == "Latency":
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
-            seen.figures.append(_figure(name, size, rate, _MESSAGES, column))
+            seen.figures.append(sent(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
             seen.fail("Validation: Fail", f"OSU {test} test", first)
     error = seen.first(re.compile(_OSU_ERROR))
@@ -184,7 +180,7 @@ def _ucx(seen: TextScan) -> None:
         rate, messages = float(said["rate"]) * (1 << 20), int(said["messages"])
         size = int(seen.first(_UCX_SIZE, "0")) or (round(rate / messages) if messages else 1)
         seen.figures.append(
-            _figure(f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}", size, rate, _MESSAGES)
+            sent(f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}", size, rate, _MESSAGES)
         )
     settings = {"buffers": "D D"} if seen.first(_UCX_DEVICE) else {}
     seen.log("ucx_perftest", settings=settings)
