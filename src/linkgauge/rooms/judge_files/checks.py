@@ -155,7 +155,6 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Warns if the slowest copy's rate is that of a slower PCIe link than the card has."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found
@@ -168,7 +167,6 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Warns of a link or an accelerator outside the groups that other pairs fall into."""
     for one in evidence.results:
         is_unclear = one.benchmark.startswith("device_to_device") and one.cells
         if not is_unclear or one.cells[0].transfers[0].memories:

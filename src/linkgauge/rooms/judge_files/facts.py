@@ -167,7 +167,6 @@ class ReportedFigure(NamedTuple):
 
     @property
     def is_of_pair(self) -> bool:
-        """Whether it is of copies between two accelerators."""
         is_copy = self.benchmark.startswith("device_to_device_") and "memcpy" in self.benchmark
         return is_copy and self.row != self.column
 

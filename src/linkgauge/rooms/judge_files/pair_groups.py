@@ -139,7 +139,6 @@ def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> d
 
 
 def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
-    """Sets that share a member become one."""
     merged: list[set[_Member]] = []
     for group in groups:
         touching = [one for one in merged if one & group]

@@ -1,6 +1,5 @@
-"""Reads trees of a host's parts: lstopo's XML and its text on a console, in which the same
-objects are nested, and NCCL_TOPO_DUMP_FILE or a cloud's topology file, which only tells the classes
-of cards."""
+"""Reads lstopo's XML and its text on a console, in which the same objects are nested, and
+NCCL_TOPO_DUMP_FILE or a cloud's topology file, which only tells the classes of cards."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Reads the output of NCCL, RCCL and their tests. How many words a line has tells its columns,
-which differ by version and options (-I, -S). Lines whose time and algbw contradict their size are
-left out."""
+"""Reads NCCL, RCCL and their tests. The number of a line's words tells its columns, which differ by
+version and options. Lines whose time and algbw contradict their size are left out."""
 
 from __future__ import annotations
 
