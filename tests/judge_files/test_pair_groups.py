@@ -6,11 +6,15 @@ from itertools import permutations
 
 import pytest
 
+from command_kit import called
 from linkgauge.rooms.judge_files.facts import copied
 from linkgauge.rooms.judge_files.pair_groups import (
+    fallen_out,
     figures_of_pairs,
     joined_by_figures,
+    levels_of,
     nodes_by_figures,
+    unexplained,
 )
 from linkgauge.rooms.judge_files.products import product_of
 
@@ -141,3 +145,113 @@ def test_both_ways_are_held_against_each():
     """48 GB/s of both ways together are 24 each, which PCIe of Gen 4 carries."""
     figures = [copied(a, b, 48.0, 1 << 29, both=True) for a, b in ((0, 1), (1, 0))]
     assert joined_by_figures(figures_of_pairs(figures, [0, 1]), product_of("RTX A6000"))[0] == {}
+
+
+LEVELS = {
+    65.0: {(0, 1), (2, 3), (4, 5), (6, 7)},
+    47.4: {(0, 6), (2, 4)},
+    39.9: {(0, 7), (1, 6), (2, 5), (3, 4)},
+    35.8: {(1, 7), (3, 5)},
+    31.5: {(0, 2), (1, 3), (1, 5), (4, 6), (5, 7), (3, 7)},
+}
+"""What kernels of halves of four MI250X reach by xGMI, after AMD's guide to acceptance of systems;
+28.3 between the others."""
+
+
+def packaged(a, b):
+    return next((rate for rate, pairs in LEVELS.items() if (a, b) in pairs), 28.3)
+
+
+def of(pairs, model=None, name="device_to_device_memcpy_write_sm"):
+    return unexplained({name: pairs}, product_of(model))
+
+
+def test_more_groups_than_a_topology_of_three_are_named():
+    said = of(measured(packaged))
+    assert "fall into 6 groups: 6" in said
+    assert "(0-1, 2-3, 4-5, 6-7), 47" in said
+    assert "(0-6, 2-4)" in said
+    assert said.endswith("(10 pairs)")
+    assert of(measured(packaged), "AMD Instinct MI250X") == said
+    assert not of(measured(packaged), "NVIDIA A100-SXM4-80GB"), "its switch joins all alike"
+    assert not of(measured(packaged), name="device_to_device_memcpy_staged")
+
+
+SLOW = [
+    pytest.param(lambda a, b: 0.2 if (a, b) == (0, 1) else 1, {0, 1}, id="a link"),
+    pytest.param(lambda a, b: 0.31 if 3 in (a, b) else 1, {3}, id="an accelerator"),
+]
+
+
+@pytest.mark.parametrize(("slow", "ends"), SLOW)
+def test_what_falls_out_of_groups_is_found(slow, ends):
+    assert not of(measured(lambda a, b: 48.0 * slow(a, b), noise=0.005)), (
+        "one group: blame finds it"
+    )
+    pairs = measured(lambda a, b: packaged(a, b) * slow(a, b), noise=0.005)
+    assert fallen_out(levels_of(pairs)) == ends
+    assert of(pairs)
+    assert fallen_out(levels_of(measured(packaged))) == frozenset()
+
+
+def test_several_that_fall_out_are_left_to_blame():
+    shares = {(0, 1): 0.3, (2, 3): 0.25, (4, 5): 0.2}
+    pairs = measured(lambda a, b: packaged(a, b) * shares.get((a, b), 1), noise=0.005)
+    assert fallen_out(levels_of(pairs)) is None
+    assert not of(pairs)
+
+
+def test_two_groups_that_too_few_links_do_not_explain():
+    """rocm-bandwidth-test of the same machine: 101.5 GB/s both ways within fours, 80 between."""
+    pairs = measured(lambda a, b: 50.7 if (a in (0, 1, 6, 7)) == (b in (0, 1, 6, 7)) else 40.2)
+    assert joined(pairs, "AMD Instinct MI250X") == ({}, "")
+    assert "2 groups" in of(pairs, "AMD Instinct MI250X")
+    assert not of(pairs, "AMD Instinct MI300X"), "its links do join eight"
+
+
+def test_what_differs_by_direction_or_by_noise_is_no_group():
+    pairs = measured(packaged)
+    assert not of({(a, b): rate * (0.8 if a < b else 1) for (a, b), rate in pairs.items()})
+    for seed in range(60):
+        for devices in (4, 5, 6, 8):
+            assert not of(measured(lambda _a, _b: 48.0, devices, noise=0.1, seed=seed))
+
+
+def test_nodes_that_explain_the_figures_come_first():
+    pairs = measured(lambda a, b: 26 - (a + b) % 2 if (a < 4) == (b < 4) else 20 - 2 * (a % 2))
+    assert not of(pairs)
+
+
+def judged(tmp_path, rate_of):
+    names = "".join(f"    GPU {n:02}" for n in range(8))
+    rows = "".join(
+        f"GPU {a:02}  ->  "
+        + "  ".join(f"{100 if a == b else rate_of(*sorted((a, b))):.2f}" for b in range(8))
+        + "\n"
+        for a in range(8)
+    )
+    title = "Unidirectional copy peak bandwidth GB/s [Local read / Remote write]"
+    (tmp_path / "log.txt").write_text(
+        "TransferBench v1.50\nBytes Per Direction 67108864\n"
+        f"{title} (GPU-Executor: GFX)\n SRC+EXE\\DST{names}\n{rows}"
+    )
+    done = called("judge", tmp_path / "log.txt")
+    return done.returncode, " ".join(done.stdout.split())
+
+
+def test_pairs_in_unexplained_groups_are_not_judged(tmp_path):
+    code, answer = judged(tmp_path, packaged)
+    assert code == 0
+    assert "fall into 6 groups: 65 GB/s (0-1, 2-3, 4-5, 6-7), 47.4 GB/s (0-6, 2-4)" in answer
+    assert "so they are not judged (amd-smi topology would tell)" in answer
+    assert "verdict: not judged" in answer
+    assert "DIMM" not in answer
+
+
+@pytest.mark.parametrize(("slow", "ends"), SLOW)
+def test_what_falls_out_of_unexplained_groups_is_warned_of(tmp_path, slow, ends):
+    _, answer = judged(tmp_path, lambda a, b: packaged(a, b) * slow(a, b))
+    named = " and ".join(map(str, sorted(ends)))
+    assert f"verdict: warn links accelerator{'s' if len(ends) > 1 else ''} {named}: " in answer
+    assert "fail" not in answer
+    assert "amd-smi xgmi" in answer

@@ -82,3 +82,30 @@ def test_pairs_without_a_link_are_named(tmp_path, names):
     answer = " ".join(called("judge", tmp_path / "log.txt").stdout.split())
     assert (f"No NVLink joins {names}" if names else "verdict") in answer
     assert ("No NVLink joins" in answer) is bool(names)
+
+
+def sent(rates, again, streams=("5",)):
+    lines = ["Connecting to host 192.0.2.2, port 5201"]
+    for end, tail in (("sender", f"  {again}  "), ("receiver", "  ")):
+        lines += [
+            f"[{name:>3}]   0.00-10.00  sec  9.99 GBytes  {rate:.2f} Gbits/sec{tail}{end}"
+            for name, rate in zip(streams, rates, strict=True)
+        ]
+    return "\n".join([*lines, "", "iperf Done.", ""])
+
+
+def test_each_run_of_iperf3_has_a_figure(tmp_path):
+    text = sent([9.41], 12) + sent([2.74], 1500)
+    (log,) = (log for read in read_text("log.txt", text) for log in read.logs)
+    assert [one.figure * 8e-9 for one in log.figures] == pytest.approx([9.41, 2.74])
+    assert [one.column for one in log.figures] == ["1", "1, run 2"]
+    (tmp_path / "log.txt").write_text(text)
+    answer = " ".join(called("judge", tmp_path / "log.txt").stdout.split())
+    assert "1512 packets were sent again" in answer
+    assert "Runs of nic_tcp_iperf3 differ in 0.343 GB/s and 1.18 GB/s" in answer
+
+
+def test_streams_of_one_run_of_iperf3_are_one_figure():
+    text = sent([4.0, 5.0, 9.0], 7, ("5", "7", "SUM")) + sent([8.0], 0)
+    (log,) = (log for read in read_text("log.txt", text) for log in read.logs)
+    assert [(one.column, one.figure * 8e-9) for one in log.figures] == [("2", 9.0), ("1", 8.0)]

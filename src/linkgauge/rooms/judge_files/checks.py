@@ -22,6 +22,7 @@ from linkgauge.model.hardware.pcie import is_accelerator, link_rate
 from linkgauge.model.names import and_all
 from linkgauge.model.units import count_of
 
+from .pair_groups import fallen_out, levels_of
 from .products import product_of, shipped
 
 _FAR_BELOW = 0.6
@@ -154,16 +155,39 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Warns if the slowest copy's rate is that of a slower PCIe link than the card has."""
     known, cells = evidence.machine.known, shown(evidence.results)
     if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
         rate, fit, link = found
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
-        vendor = next((one.vendor for one in known.pci if is_accelerator(one)), None)
-        remedy = (f"# Look at the links under load: {tool_of(vendor, 'slots')}; lspci -vv, LnkSta",)
+        slots = tool_of(_vendor(known), "slots")
+        remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)
         why = "a slot, a riser or a CPU offers less than the card takes"
         slow = tuple(one.name for one in cells if one.cell.headline == rate)
         yield Finding("links", "warn", "PCIe links", said, why, remedy, slow)
+
+
+def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    for one in evidence.results:
+        is_unclear = one.benchmark.startswith("device_to_device") and one.cells
+        if not is_unclear or one.cells[0].transfers[0].memories:
+            continue
+        figures = {(int(o.row), int(o.column)): o.headline for o in one.cells if o.headline}
+        levels = levels_of(figures)
+        if ends := fallen_out(levels):
+            rate = min(rate for rate, of in levels if all(ends <= pair for pair in of))
+            what = f"accelerator{'s' * (len(ends) > 1)} {and_all(map(str, sorted(ends)))}"
+            said = f"{rate / 1e9:.3g} GB/s in {one.benchmark}, like no group of several pairs"
+            why = "other figures fall into groups, as of a topology: what falls out may be slow"
+            vendor = _vendor(evidence.machine.known)
+            remedy = (tool_of(vendor, "links"), tool_of(vendor, "topology"))
+            own = {at for at in figures if ends <= {*at}}
+            cells = tuple(spoken(one, o) for o in one.cells if (int(o.row), int(o.column)) in own)
+            yield Finding("links", "warn", what, said, why, remedy, cells)
+            return
+
+
+def _vendor(known: Inventory) -> int | None:
+    return next((one.vendor for one in known.pci if is_accelerator(one)), None)
 
 
 def _check_network(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
@@ -227,6 +251,7 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in (
-        _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_network,
+        _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_pairs,
+        _check_network,
     ):  # fmt: skip
         yield from one(evidence, tool)

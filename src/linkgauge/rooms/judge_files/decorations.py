@@ -54,12 +54,17 @@ def ways(lines: Lines, number: int) -> Iterator[Step]:
     return _WAYS[number](lines)
 
 
-def _before(lines: Lines) -> Iterator[Step]:
+def _steps(lines: Lines) -> list[Step]:
     steps = list[Step]()
     while len(steps) < _MOST_STEPS and (step := _next(lines)) is not None:
         steps.append(step)
         lines = step(lines)
-        yield partial(_in_turn, tuple(steps))
+    return steps
+
+
+def _before(lines: Lines) -> Iterator[Step]:
+    steps = _steps(lines)
+    return (partial(_in_turn, steps[:count]) for count in range(1, len(steps) + 1))
 
 
 def _before_blocks(lines: Lines) -> Iterator[Step]:
@@ -70,16 +75,11 @@ def _each_block(lines: Lines) -> Lines:
     found = Lines()
     for _, block in groupby(lines, lambda line: not line.strip()):
         own = [*block]
-        *_, last = (_same, *_before(own))
-        found += last(own)
+        found += _in_turn(_steps(own), own)
     return found
 
 
-def _same(lines: Lines) -> Lines:
-    return lines
-
-
-def _in_turn(steps: tuple[Step, ...], lines: Lines) -> Lines:
+def _in_turn(steps: list[Step], lines: Lines) -> Lines:
     for step in steps:
         lines = step(lines)
     return lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from gzip import GzipFile
 from io import BytesIO
@@ -20,6 +19,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.pcie_chains import hops
+from linkgauge.judge.vendor import tool_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import InputError
@@ -29,11 +29,11 @@ from linkgauge.model.hardware.inventory import Accelerator, PciFunction
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.names import and_all
 
-from .facts import Bridge, Facts, ReportedFigure, ReportedGpu, ReportedNode, merged
+from .facts import Bridge, Facts, ReportedFigure, ReportedGpu, ReportedNode, merged, vendor_of
 from .fleets import Fleet, fleet_of, joined, rack_of
 from .layout import MachineLayout
-from .pair_groups import figures_of_pairs, joined_by_figures, nodes_by_figures
-from .products import product_of, split_product
+from .pair_groups import figures_of_pairs, joined_by_figures, nodes_by_figures, unexplained
+from .products import VENDORS, product_of, split_product
 from .readers import ReadText, read_text
 
 MOST_BYTES = 64 << 20
@@ -41,7 +41,8 @@ MOST_BYTES = 64 << 20
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it. `clashes` are contradictions between texts."""
+    """A machine as texts and products describe it. `clashes` are contradictions between texts.
+    `is_unclear`: figures differ by pairs of accelerators, and nothing shows how they are joined."""
 
     name: str
     description: Description
@@ -49,6 +50,7 @@ class Described(NamedTuple):
     clashes: tuple[str, ...]
     facts: Facts
     tree: Mapping[str, Any] = {}
+    is_unclear: bool = False
 
     @property
     def is_of_texts(self) -> bool:
@@ -144,12 +146,15 @@ def describe(
     usual = next((gpu.model for gpu in gpus if gpu.model), None)
     gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
-    joined = facts.joins
+    joined, levels = facts.joins, ""
     pairs = figures_of_pairs(reported, indices)
+    tool = tool_of(VENDORS[vendor_of(facts)].pci, "topology")
     if not joined:
         joined, said = joined_by_figures(pairs, product_of(usual))
-        assumed += [f"{said} (nvidia-smi topo -m would tell)"] if said else []
-    if not joined and all(gpu.node is None for gpu in gpus):
+        levels = "" if joined else unexplained(pairs, product_of(usual))
+        unclear = f"{levels}: no given text states such a topology, so they are not judged"
+        assumed += [f"{said or unclear} ({tool} would tell)"] if said or levels else []
+    if not joined and not levels and all(gpu.node is None for gpu in gpus):
         nodes = nodes_by_figures(pairs, indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
@@ -157,7 +162,7 @@ def describe(
             shown = " and ".join(", ".join(group) for group in groups.values())
             assumed.append(
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
-                "(nvidia-smi topo -m would tell)"
+                f"({tool} would tell)"
             )
     place = {index: place for place, index in enumerate(indices)}
     joins = {(place[a], place[b]): how for (a, b), how in joined.items()}
@@ -165,7 +170,7 @@ def describe(
     made = MachineLayout(numbered, reported, assumed)
     tree = made.description()
     known = tuple(assumed), clashes, facts
-    return Described(name, description_of(tree), *known, tree)
+    return Described(name, description_of(tree), *known, tree, is_unclear=bool(levels))
 
 
 # This machine, or that of a kept run.
@@ -211,19 +216,13 @@ def _gpu(evidence: Evidence, device: Device) -> ReportedGpu:
 
 
 def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
-    ends = {
-        place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
-        for place, name in enumerate(names)
-        if name in machine.accelerators
-    }
-    for a, b in combinations(ends, 2):
-        direct = ends[a][names[b]]
-        shared = [end for end in ends[a] if end in ends[b] and end not in names]
-        through = sum(ends[a][end] for end in shared if not str(end).startswith("host:"))
-        if direct or through:
-            yield (a, b), f"NV{direct or through}"
+    known = [(at, name) for at, name in enumerate(names) if name in machine.accelerators]
+    for (a, one), (b, other) in combinations(known, 2):
+        crossed = machine.wiring.bundles(one, other).values()
+        addresses = (machine.addresses.get(name, "") for name in (one, other))
+        if count := min((bundle.count for bundle in crossed), default=0):
+            yield (a, b), f"NV{count}"
         else:
-            addresses = (machine.addresses.get(names[place], "") for place in (a, b))
             yield (a, b), machine.pci_tree.topo_class(*addresses) or "SYS"
 
 

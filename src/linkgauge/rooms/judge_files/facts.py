@@ -165,6 +165,11 @@ class ReportedFigure(NamedTuple):
     def place(self) -> tuple[str, str]:
         return self.row, self.column
 
+    @property
+    def is_of_pair(self) -> bool:
+        is_copy = self.benchmark.startswith("device_to_device_") and "memcpy" in self.benchmark
+        return is_copy and self.row != self.column
+
     def of_run(self, run: str) -> ReportedFigure:
         row = self.of or CATALOG.get(self.benchmark)
         if self.host is not None or self.work is not None or not isinstance(row, Row):

@@ -23,11 +23,12 @@ from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.moments import median_without
 from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
-from .facts import Facts, Log, ReportedFigure, ReportedGpu, merged, vendor_of
+from .facts import Facts, HostFigure, Log, ReportedFigure, ReportedGpu, merged, vendor_of
 from .failures import meaning_of
 from .products import VENDORS, split_product
 from .readers import ReadText
@@ -57,6 +58,12 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if not reported and all(meaning_of(one.said).status == "skip" for one in failures):
         raise _nothing(texts)
     described = _described(texts, reported, machine)
+    if described.is_unclear:
+        alone = HostFigure("null -> null by host:0.cpu", with_device=True)
+        reported = [
+            one._replace(host=alone, part=None) if one.is_of_pair else one
+            for one in reported if one.part is None or not one.is_of_pair
+        ]  # fmt: skip
     backend = VENDORS[vendor_of(described.facts)].space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
@@ -261,11 +268,8 @@ def _compared(
 ) -> HostFigures:
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
-        every = ranked[key]
-        if (count := len(every) - 1) > 0:
-            at = bisect_left(every, figure)
-            low, high = (every[n + (n >= at)] for n in ((count - 1) // 2, count // 2))
-            share = figure / ((low + high) / 2)
+        if len(every := ranked[key]) > 1:
+            share = figure / median_without(every, (bisect_left(every, figure),))
             shares[spoken(result, cell)] = share if result.better == "higher" else 1 / share
     less = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(less, key=lambda name: less[name], default="")

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
@@ -196,13 +197,13 @@ class MachineLayout:
         return gpu.max_speed or gpu.speed
 
     def _best(self, place: int) -> float:
+        return max(self._with_host.get(str(place), [math.inf]))
+
+    @cached_property
+    def _with_host(self) -> dict[str, list[float]]:
         ways = ("host_to_device_memcpy", "device_to_host_memcpy")
-        rates = (
-            one.figure
-            for one in self._reported
-            if one.benchmark.startswith(ways) and one.column == str(place)
-        )
-        return max(rates, default=math.inf)
+        copies = (one for one in self._reported if one.benchmark.startswith(ways))
+        return grouped((one.column, one.figure) for one in copies)
 
     # Switches of PCIe.
 

@@ -21,6 +21,10 @@ _COUNTS = (3, 2, 1)
 """The numbers of groups that are tried: a topology of three must not be taken for one of two."""
 _ALIKE = 1.1
 """The ratio of figures within a single group, at most."""
+_FEW = 4
+"""The most pairs of a group that are named."""
+_STEP = 1.05
+"""The ratio of neighbouring figures from which they are of two groups."""
 _FITS = (0.85, 1.1)
 """The shares of what links carry at which figures fit them."""
 _APART = 0.95
@@ -36,8 +40,7 @@ def figures_of_pairs(
 ) -> dict[str, Pairs]:
     found = dict[str, dict[tuple[int, int], float]]()
     for one in reported:
-        is_copy = one.benchmark.startswith("device_to_device_") and "memcpy" in one.benchmark
-        if is_copy and one.part is None and one.row != one.column:
+        if one.is_of_pair and one.part is None:
             each = one.figure / (1 + ("bidirectional" in one.benchmark))
             found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = each
     every = {*indices}
@@ -67,6 +70,55 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     return next(filter(None, found), ({}, ""))
 
 
+Levels = Sequence[tuple[float, set[frozenset[int]]]]
+"""Groups of pairs and their rates, the fastest first."""
+
+
+def levels_of(own: Pairs) -> Levels:
+    """Groups pairs by steps between their figures. Empty if the two ways of a pair differ so."""
+    rates = sorted(own.values(), reverse=True)
+    count = 1 + sum(before > _STEP * after for before, after in pairwise(rates))
+    found = [(median(o.values()), {frozenset(ends) for ends in o}) for o in _groups(own, count)]
+    pairs = [pair for _, of in found for pair in of]
+    return found if len(pairs) == len({*pairs}) else []
+
+
+def fallen_out(levels: Levels) -> frozenset[int] | None:
+    """Returns the accelerator, or the two ends of the link, whose groups have no other pairs, from
+    the slowest on. Empty if there is none, None if there are several."""
+    ends, others = frozenset[int](), 0
+    for _, pairs in reversed(levels):
+        if lone := frozenset.intersection(*pairs):
+            # A small group is left with one pair if another one of its pairs fell out.
+            ends, others = (lone & ends or ends or lone), others + bool(ends and not lone & ends)
+    return ends if others < 2 else None
+
+
+def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
+    """Returns a sentence about a benchmark's groups if these are more than a topology is found in,
+    or if the product has too few links for a mesh. Empty if it has a switch."""
+    if product is not None and product.usual == "switch":
+        return ""
+    for name, own in measured.items():
+        if name.endswith("_staged") or min(own.values()) <= 0:
+            continue
+        levels, count = levels_of(own), len({a for a, _ in own})
+        several = sum(not frozenset.intersection(*of) for _, of in levels)
+        is_known = several <= _COUNTS[0] or _is_tight(_groups(own, 2))
+        if product is not None and product.usual == "mesh" and product.links is not None:
+            is_known = is_known and product.links[1] >= count - 1
+        if several and not is_known and fallen_out(levels) is not None:
+            return f"figures between accelerators fall into {count_of(len(levels), 'group')}: " + (
+                ", ".join(f"{rate / 1e9:.3g} GB/s ({_spoken(of)})" for rate, of in levels)
+            )
+    return ""
+
+
+def _spoken(pairs: set[frozenset[int]]) -> str:
+    names = ["-".join(map(str, sorted(ends))) for ends in sorted(pairs, key=sorted)]
+    return ", ".join(names) if len(names) <= _FEW else count_of(len(names), "pair")
+
+
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
     """Returns accelerators' NUMA nodes, from the first benchmark. Its pairs are split into fast and
     slow ones: if the fast pairs are exactly those within sets of accelerators, each set is a node.
@@ -87,7 +139,6 @@ def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> d
 
 
 def merged_sets(groups: Iterable[set[_Member]]) -> list[set[_Member]]:
-    """Sets that share a member become one."""
     merged: list[set[_Member]] = []
     for group in groups:
         touching = [one for one in merged if one & group]
@@ -104,6 +155,8 @@ def _joined(groups: Sequence[Pairs], product: Product | None, reach: float) -> J
         return None
     rates = [median(group.values()) for group in groups]
     counts = [_links(rate, min(rates), product, reach) for rate in rates]
+    if counts != sorted(counts, reverse=True):
+        return None
     kind = f"{product.links[0]} link" if product is not None and product.links else ""
     said = "; ".join(
         (f"{count_of(count, kind)} " if count and kind else "")

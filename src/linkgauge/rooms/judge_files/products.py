@@ -23,8 +23,7 @@ def shipped(name: str, kind: type[_T]) -> _T:
     return msgspec.convert(yaml.load(text, _LOADER), kind)  # noqa: S506
 
 
-_COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
-_COUNTED_AFTER = re.compile(r"\s*(\S.{0,60}?)\s*[x×*]\s*(\d{1,3})\s*")
+_COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)(?:\s*[x×*]\s*(\d{1,3}))?\s*")
 _BESIDE_A_NAME = re.compile(
     r"(?i)(?:\b(?:NVIDIA|AMD|Intel|Habana|AWS|Instinct|Radeon|Tesla|GeForce|Arc|Data Center|GPUs?"
     r"|SXM\d?|PCIe|OAM|NVL|HBM\d?e?|\d{2,3} ?Gi?B?|Tensor Core|Ti|SUPER|XTX?|PRO|AI|Ada|Generation)"
@@ -103,14 +102,11 @@ def model_of(device: str) -> str | None:
 
 def split_product(text: str) -> tuple[str, int] | None:
     """Returns name and number of `8 x H100 SXM` (default: the usual server's), else None."""
-    after = _COUNTED_AFTER.fullmatch(text)
-    return _split(text) or (_split(f"{after[2]} x {after[1]}") if after is not None else None)
-
-
-def _split(text: str) -> tuple[str, int] | None:
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
     if match is None or found is None or not _BESIDE_A_NAME.fullmatch(found[1]):
         return None
+    if match[1] and match[3]:
+        return None
     name = match[2] if product_of(match[2]) else match[2].upper()
-    return name, int(match[1] or found[0].count)
+    return name, int(match[1] or match[3] or found[0].count)

@@ -177,8 +177,8 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _reported_speed(seen: _Seen, most: float) -> None:
-    """Says what adapters of known speed carry. Where each rank sends to some others alone, its
-    figure is not what crosses the network, and an expectation alone tells."""
+    # Where each rank sends to some others alone, its figure is not what crosses the network, and an
+    # expectation alone tells.
     is_shared = seen.is_expected and seen.has(*_TO_SOME)
     if seen.carried is not None and not is_shared:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"

@@ -77,7 +77,7 @@ class TextScan:
         self.logs, self.reported = list[Log](), list[Facts]()
         self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
-        self.machines = set[int]()
+        self.machines, self.hosts = set[int](), tuple[str, ...]()
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yields the number of each line that begins with a pattern, and the match."""
@@ -259,15 +259,7 @@ class TextScan:
         reported = Facts(gpus=self.gpus, **facts)
         self.reported += [reported] if reported != Facts() else []
 
-    def log(
-        self,
-        tool: str,
-        version: str | None = None,
-        hosts: tuple[str, ...] = (),
-        *,
-        sure: object = False,
-        **facts: Any,
-    ) -> None:
+    def log(self, tool: str, version: str = "", *, sure: object = False, **facts: Any) -> None:
         if not sure and not self.figures and not self.failures:
             return
         left = self.figures[MOST_FIGURES:]
@@ -286,7 +278,7 @@ class TextScan:
             for one in self.figures
         )
         self.logs.append(Log(
-            tool, tuple(figures), version or None, hosts,
+            tool, tuple(figures), version or None, self.hosts,
             tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
         ))  # fmt: skip
         self.facts(**facts)
@@ -319,6 +311,6 @@ def rates(
                 figure *= scale_of(said["unit"])
                 seen.figures.append(ReportedFigure(own, *place, figure, size, host=cell(said)))
                 of[own] += 1
-        seen.log(tool, said.get("version"))
+        seen.log(tool, said.get("version", ""))
 
     return read

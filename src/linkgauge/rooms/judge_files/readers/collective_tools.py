@@ -11,8 +11,8 @@ from linkgauge.model.operations.collective import bus_factor
 from ..facts import MIB, copied
 from ..lines import DECIMAL, scale_of
 from ..scan import TextScan
-from .nccl import NAMES, Call, note, number_type, ranks_by_speeds, reduction_of
-from .network_tools import loopback
+from .nccl import KINDS, NAMES, TYPES, Call, note, ranks_by_speeds
+from .network_tools import sent
 
 
 def _all_reduce_bench(seen: TextScan) -> None:
@@ -45,7 +45,7 @@ def _hccl_demo(seen: TextScan) -> None:
 
 
 def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
-    number = number_type(kind)
+    number = TYPES.get(kind)
     if not size or not algorithm or number is None:
         return []
     seconds = size / algorithm / 1e9
@@ -75,12 +75,14 @@ def _superbench(seen: TextScan) -> None:
             seen.figures.append(copied(source, to, rate, _SIZE))
             devices.add(place)
         elif match := _LOOPBACK.fullmatch(key):
-            seen.figures.append(loopback(match[1], int(match[2]), rate, f"adapter {match[3]}"))
+            name, adapter = f"rdma_{match[1]}_bw", f"adapter {match[3]}"
+            seen.figures.append(sent(name, int(match[2]), rate * 1e9, column=adapter))
         elif match := _CALL.fullmatch(key):
             rates.setdefault((match[1], int(match[2])), {})[match[3]] = rate
     _calls_of_node(seen, rates, len(devices))
     seen.remarks += [f"{len(nodes) - 1} more nodes {_LEFT}"] if len(nodes) > 1 else []
-    seen.log("SuperBench", hosts=(str(nodes[0]["node"])[:80],))
+    seen.hosts = (str(nodes[0]["node"])[:80],)
+    seen.log("SuperBench")
 
 
 def _calls_of_node(
@@ -112,14 +114,14 @@ def _read_report(seen: TextScan) -> None:
         + (_NEXT + r"[\d.]{1,24}") * 2 + _NEXT + r'"(?P<wrong>\d{1,18}|N/A)"',
         r"numCycle,collective,|\s*[\[\]]\s*$",
     ):  # fmt: skip
-        name, kind = NAMES.get(said["test"].lower()), number_type(said["type"])
+        name, kind = NAMES.get(said["test"].lower()), TYPES.get(said["type"])
         if name is None or kind is None:
             continue
         *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", said["places"]))
         ranks = places[1] if len(places) > 1 else places[0]
         size = size * (ranks if name in _IN_PARTS else 1)
         wrong = "" if said["wrong"] in ("0", "N/A") else said["wrong"]
-        about = size, kind, reduction_of(said["redop"]), 0, float(said["rate"]) / 1e6
+        about = size, kind, KINDS.get(said["redop"]), 0, float(said["rate"]) / 1e6
         note(seen, name, [Call(*about, said["inside"] == "1", wrong)], ranks)
     seen.log("rccl-tests", vendor="amd")
 

@@ -1,12 +1,18 @@
-"""Reads gdrcopy_copybw, clpeak, Intel's level-zero-tests, gdsio and fio."""
+"""Reads gdrcopy_copybw, clpeak, Intel's level-zero-tests, gdsio, fio, rblnBandwidthLatencyTest, and
+gc-hosttraffictest, in which an IPU and host threads access a staging buffer, in 10^9 bits/s."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..facts import MIB, HostFigure, ReportedFigure, copied
-from ..lines import DECIMAL, index_of
+from msgspec.structs import replace
+
+from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.transfer import Report
+
+from ..facts import MIB, Bridge, HostFigure, ReportedFigure, copied
+from ..lines import DECIMAL, index_of, number_of
 from ..scan import TextScan, rates
 
 
@@ -69,7 +75,107 @@ def _level_zero(seen: TextScan) -> None:
     seen.log("level-zero-tests", vendor="intel")
 
 
-READERS = {
-    _gdrcopy: ("BW: ",), _gdsio: ("XferType",), _fio: ("bw=",), _clpeak: ("enqueue",),
+_RBLN = "rblnBandwidthLatencyTest"
+
+
+def _rbln(seen: TextScan) -> None:
+    names, first, size = list[str](), 0, 512 * MIB
+    bridges, above = dict[str, Bridge](), tuple[str, ...]()
+    for _, own, said in seen.marks(
+        r"\s*\[Measure Buffer Size : 0x(?P<size>[0-9a-fA-F]{1,12})\]",
+        r"\s*(?:\S{6,14}/)?(?P<bridge>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:",
+        rf"\s*(?P<pci>{ADDRESS}) NODE \d+, rbln(?P<gpu>\d{{1,3}}), (?P<model>[^,(]{{2,40}})"
+        r".*?NUMA: (?P<node>\d{1,2})",
+        r"\s*Device (?:(?P<way>Write|Read) bandwidth \(GB/s\)|\S.*\(us\))",
+        r"\s*S\s.*?(?P<names>(?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)",
+        r"\s*(?P<row>(?:HOST|rbln\d).*)",
+        r"\s*\[ +(?P<result>Run|PASS|FAIL) +\] : (?P<test>RBLN_\w{1,60})", way="",
+    ):  # fmt: skip
+        if "size" in own:
+            size = int(own["size"], 16) or size
+        elif "bridge" in own:
+            above = (f"0000:{own['bridge']}",)
+            bridges[above[0]] = Bridge(is_switch=True)
+        elif "gpu" in own:
+            index = int(own["gpu"])
+            seen.gpus[index] = replace(seen.gpus[index], node=int(own["node"]), above=above)
+        elif "result" in own:
+            if own["result"] == "FAIL":
+                seen.fail(f"{own['test']}: FAIL", own["test"], first)
+            first = len(seen.figures)
+        elif "row" not in own:
+            names = own.get("names", "").split()
+        else:  # the name of a row may touch its first figure
+            name = max((one for one in names if own["row"].startswith(one)), key=len, default="")
+            words = own["row"].removeprefix(name).split()
+            if name and len(words) <= len(names):
+                seen.figures += _rbln_figures(name, names, words, size, reads=said["way"] == "Read")
+    seen.log(_RBLN, vendor="rebellions", sure=seen.gpus, bridges=bridges)
+
+
+def _rbln_figures(
+    name: str, names: Sequence[str], words: Sequence[str], size: int, *, reads: bool
+) -> Iterator[ReportedFigure]:
+    """Yields a row's figures. If `reads`, the column's device pulls from the row's."""
+    row, *columns = (index_of(one.removeprefix("rbln")) for one in (name, *names))
+    for column, word in zip(columns, words, strict=False):
+        if column != row and (rate := number_of(word)):
+            yield copied(row, column, rate, size, reads=reads)
+
+
+_GC = "gc-hosttraffictest"
+_TEST = r"(?P<test>(?:host (?P<host><-|->) )?buffer(?: (?P<tile><-|->) tile)?)"
+_RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
+_RATES = re.compile(rf"{_RATE} Gbps (?:RDMA )?(host|tile) (?:read|write)")
+_LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
+_HEAD = re.compile(rf'\s*"description": "{_TEST}"')
+_SPEED = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
+_ERROR = re.compile(r'\s*"error": "(.{1,200}?)"')
+_DEVICE = re.compile(rf".*?{_GC}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
+_BUFFER = 16 * MIB
+"""The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
+_STAGING = "host:0/staging"
+_WORK = {
+    ("tile", "->"): f"{_STAGING} -> {{d}} by {{d}}.sm",
+    ("tile", "<-"): f"{{d}} -> {_STAGING} by {{d}}.sm",
+    ("host", "<-"): f"{_STAGING} -> null by host:0.cpu",
+    ("host", "->"): f"null -> {_STAGING} by host:0.cpu",
+}
+
+
+def _host_traffic(seen: TextScan) -> None:
+    device = int(seen.first(_DEVICE, "0"))
+    for _, line in seen.each(_LINE, _HEAD, _SPEED, _ERROR):
+        if line.re is _LINE:
+            rates = {side: float(rate) for rate, side in _RATES.findall(line[0])}
+            seen.figures += _traffic_figures(line, rates, device)
+    for start, head, end in seen.sections(_HEAD):
+        first, fields = len(seen.figures), seen.lines[start:end]
+        rates = {one[1]: float(one[2]) for one in map(_SPEED.match, fields) if one}
+        seen.figures += _traffic_figures(head, rates, device)
+        for error in filter(None, map(_ERROR.match, fields)):
+            seen.fail(error[1], head["test"], first)
+    seen.log(_GC, vendor="graphcore")
+
+
+def _traffic_figures(
+    test: re.Match[str], rates: dict[str, float], device: int
+) -> Iterator[ReportedFigure]:
+    sides = [side for side in ("tile", "host") if test[side]]
+    if not sides or rates.keys() != {*sides}:
+        return
+    together, memory, row = len(sides) > 1, f"ipu:{device}", test["test"].replace("tile", "device")
+    alone = f"host_traffic_{'device' if test['tile'] else 'host'}_alone"
+    work = " & ".join(_WORK[side, test[side]] for side in sides).format(d=memory)
+    report, parts = (Report.SUM, ("device", "host")) if together else (Report.FIRST, ())
+    what = HostFigure(work, report=report, parts=parts, with_device=True)
+    for number, side in enumerate(sides):
+        name, part = ("host_traffic", number) if together else (alone, None)
+        figure = rates[side] / 8e-9
+        yield ReportedFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
+
+
+READERS = {_gdrcopy: ("BW: ",), _gdsio: ("XferType",), _fio: ("bw=",), _clpeak: ("enqueue",),
     _level_zero: ("BW = ", "Bandwidth P2P"),
-}  # fmt: skip
+    _rbln: ("rbln", "RBLN"),
+    _host_traffic: ("Gbps", "_gbps", '"description"')}  # fmt: skip

@@ -104,8 +104,7 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, the highest of equally frequent ones: others are of other
-    networks. A rate with a decimal is in GB/s, others in Mb/s."""
+    """The most frequent speed counts, then the highest. With a decimal it is in GB/s, else Mb/s."""
     for _ in seen.blocks(_ETHTOOL):
         pass
     speeds = Counter(

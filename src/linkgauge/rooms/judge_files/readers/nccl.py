@@ -1,13 +1,11 @@
-"""Reads the output of NCCL, RCCL and their tests. A table's head names its columns, which differ by
-version and options (-I, -S, -C); without a head, the usual columns are assumed. Lines whose time
-and algbw contradict their size are left out."""
+"""Reads NCCL, RCCL and their tests. The number of a line's words tells its columns, which differ by
+version and options. Lines whose time and algbw contradict their size are left out."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -99,14 +97,14 @@ def _read_tables(seen: TextScan) -> None:
     if not heads and not ranks:
         seen.facts(**facts)
         return
-    hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
-    if not hosts and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
-        hosts = tuple(said)  # one alone may be the host whose lines were kept
+    seen.hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
+        seen.hosts = tuple(said)  # one alone may be the host whose lines were kept
     versions = filter(None, map(_VERSION.search, lines))
-    version = next((match[2] or f"library {match[3]}" for match in versions), None)
+    version = next((match[2] or f"library {match[3]}" for match in versions), "")
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     vendor = "amd" if tool == "rccl-tests" else None
-    seen.log(tool, version, hosts, sure=True, vendor=vendor, **facts)
+    seen.log(tool, version, sure=True, vendor=vendor, **facts)
 
 
 def _others(ranks: Mapping[int, re.Match[str]], heads: Sequence[int]) -> set[int]:
@@ -152,8 +150,8 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
     lines themselves report wrong elements."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
-        columns = _columns(lines[head : head + 3])
-        rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], columns))}
+        unit = _unit(lines[head : head + 3])
+        rows = {n: calls for n in range(head, end) if (calls := _calls(lines[n], unit))}
         right = {n: calls for n, calls in rows.items() if all(call.agrees for call in calls)}
         odd = [calls for n, calls in rows.items() if n not in right]
         if odd:
@@ -162,7 +160,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
                 f"size: {odd[0][0].size}"
             )
         rows = right
-        if columns is None and rows:
+        if unit is None and rows:
             seen.remarks.append("a table without its head is read in the usual form")
         seen.used.update(rows)
         if any(map(_UNEVEN.search, lines[before : head + 1])):
@@ -246,34 +244,19 @@ def _by_columns(calls: Sequence[Call], ranks: int, is_unchecked: bool) -> Collec
     return "alltoall" if is_unchecked else "all_gather"
 
 
-_TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
-_SIDE = ("time", "algbw", "busbw")
+TYPES: dict[str, NumberName] = {name: name for name in NUMBERS}
+TYPES |= {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+KINDS: dict[str, Reduction] = {name: name for name in REDUCTIONS}
+"""Numbers and reductions as tools name them."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-_Columns = tuple[tuple[str, ...], float]
-"""The names of the columns after the type, and the unit of the table's times in s."""
-
-
-def _columns(lines: Sequence[str]) -> _Columns | None:
-    if (head := _HEAD.match(lines[0])) is None:
-        return None
-    names = tuple(n.removeprefix("#") for n in head[1].split() if "timestamp" not in n)
+def _unit(lines: Sequence[str]) -> float | None:
+    """Returns the unit of a table's times in seconds, or None without a whole head."""
+    head = _HEAD.match(lines[0])
     units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
-    unit = next((_UNITS[match[1]] for match in units if match), 1e-6)
-    last = names[len(names) - names[::-1].index("time") :] if "time" in names else ()
-    return (names, unit) if last[:2] == _SIDE[1:] else None  # else it is cut
-
-
-def _usual(words: Sequence[str]) -> tuple[str, ...]:
-    names = ["redop"] if words and number_of(words[0]) is None else []
-    rest = len(words) - len(names)
-    # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
-    names += ["root"] if rest in (5, 7, 9, 17) else []
-    rest -= rest in (5, 7, 9, 17)
-    wide = 8 if rest == 16 else 4 if rest % 4 == 0 else 3
-    side = [*_SIDE, "wrong", *["iteration"] * 4][:wide]
-    return (*names, *side, *side)
+    is_whole = head is not None and "busbw" in head[1].rpartition("time")[2]
+    return next((_UNITS[match[1]] for match in units if match), 1e-6) if is_whole else None
 
 
 def _usual_unit(size: int, words: Sequence[str]) -> float:
@@ -282,32 +265,28 @@ def _usual_unit(size: int, words: Sequence[str]) -> float:
     return 1e-3 if time > 0 and _is_rate(rate, size / time / 1e6) else 1e-6
 
 
-def _calls(line: str, columns: _Columns | None) -> list[Call]:
+def _calls(line: str, unit: float | None) -> list[Call]:
     words = _STAMP.sub("", line).split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return []
-    kind, rest = number_type(words[2]), words[3:]
+    kind, rest = TYPES.get(words[2]), words[3:]
     if kind is None or len(words[0]) > 16:
         return []
-    size = int(words[0])
-    names, unit = columns or (_usual(rest), _usual_unit(size, rest))
-    lead = names.index("time")
-    at = max(len(rest) - (len(names) - lead), 0)  # a column before may be empty
-    before, sides = rest[: min(at, lead)], list[dict[str, str]]()
-    for name, word in zip(names[lead:], rest[len(before) :], strict=False):
-        if name == "time":
-            sides.append({})
-        sides[-1][name] = word
-    root = before[-1] if before else ""
+    size, reduction = int(words[0]), rest.pop(0) if number_of(rest[0]) is None else ""
+    # Each side is time, algbw, busbw and, unless it is left out, errors; -I adds four.
+    root = rest.pop(0) if len(rest) in (5, 7, 9, 17) else ""
+    wide = 8 if len(rest) == 16 else 4 if len(rest) % 4 == 0 else 3
+    unit = unit or _usual_unit(size, rest)
     is_root = root.removeprefix("-").isdecimal() and len(root) < 6
-    about = size, kind, reduction_of(before[0]) if before else None, int(root) if is_root else None
+    about = size, kind, KINDS.get(reduction), int(root) if is_root else None
     found = list[Call]()
-    for number, side in enumerate(sides[:2]):
-        time, algbw, busbw = (number_of(side.get(name, "")) for name in _SIDE)
-        if time and algbw is not None and busbw is not None:
+    for number in range(2):
+        time, algbw, busbw, wrong, *_ = [*rest[number * wide :][:wide], "", "", "", ""]
+        rates = [number_of(word) for word in (time, algbw, busbw)]
+        if rates[0] and rates[1] is not None and rates[2] is not None:
             # Versions before 2022 print the largest error of rounding there, which is below 1.
-            wrong = side["wrong"] if (number_of(side.get("wrong", "")) or 0) >= 1 else ""
-            found.append(Call(*about, time * unit, number == 1, wrong, algbw, busbw))
+            wrong = wrong if (number_of(wrong) or 0) >= 1 else ""
+            found.append(Call(*about, rates[0] * unit, number == 1, wrong, rates[1], rates[2]))
     return found
 
 
@@ -334,15 +313,6 @@ def note(seen: TextScan, name: CollectiveName, calls: Iterable[Call], ranks: int
             seen.fail(wrong, name)
 
 
-@cache
-def number_type(word: str) -> NumberName | None:
-    return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
-
-
-def reduction_of(word: str | None) -> Reduction | None:
-    return next((one for one in REDUCTIONS if one == word), None)
-
-
 NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 """The collectives, by their names without spaces, as other tools write them."""
 
@@ -354,7 +324,7 @@ def _read_json(seen: TextScan) -> None:
     for document in seen.documents("results"):
         listed, results = at(document, list, "config", "devices"), at(document, list, "results")
         calls = [call for one in results for call in _calls_of(one)]
-        hosts = tuple(dict.fromkeys(str(at(one, object, "hostname")) for one in listed))
+        hosts = seen.hosts = tuple(dict.fromkeys(str(at(o, object, "hostname")) for o in listed))
         name = _name([" ".join(map(str, at(document, list, "args")))], 0, 0)
         name = name or _by_columns(calls, len(listed), is_unchecked=False)
         note(seen, name, calls, len(listed) or ranks_by_speeds(name, calls))
@@ -367,19 +337,15 @@ def _read_json(seen: TextScan) -> None:
                 address = _address(str(at(one, object, "device_hex")))
                 seen.gpus.setdefault(index, ReportedGpu(model, address))
         version = str(document.get("nccl_version"))[:40]
-        seen.log("nccl-tests", f"library {version}", hosts, hostname=next(iter(hosts), None))
+        seen.log("nccl-tests", f"library {version}", hostname=next(iter(hosts), None))
         return
 
 
 def _calls_of(one: object) -> list[Call]:
-    keys = {"time": "time", "alg_bw": "algbw", "bus_bw": "busbw", "nwrong": "wrong"}
     said = [at(one, object, key) for key in ("size", "count", "type", "redop", "root")]
-    names = ["redop", "root"]
     for side in (at(one, dict, "out_of_place"), at(one, dict, "in_place")):
-        said += [side.get(key) for key in keys] if side else []
-        names += keys.values() if side else []
-    words = ("".join(str(word).split()) or "-" for word in said)
-    return _calls(" ".join(words), (tuple(names), 1e-6))
+        said += [side.get(key) for key in ("time", "alg_bw", "bus_bw", "nwrong")] if side else []
+    return _calls(" ".join("".join(str(word).split()) or "-" for word in said), 1e-6)
 
 
 READERS = {_read_tables: ("count", "Pid", "CCL ", "float"), _read_json: ('"results"',)}

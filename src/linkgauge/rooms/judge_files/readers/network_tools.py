@@ -15,17 +15,13 @@ _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 
 
-def _figure(
+def sent(
     name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
 ) -> ReportedFigure:
     """Returns a figure in seconds if `name` ends in lat or latency, else in bytes/s."""
     of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
     cell = HostFigure(_BETWEEN.format(engine), *of)
     return ReportedFigure(name, "0", str(column or 1), figure, max(size, 1), host=cell)
-
-
-def loopback(verb: str, size: int, gigabytes: float, adapter: str) -> ReportedFigure:
-    return _figure(f"rdma_{verb}_bw", size, gigabytes * 1e9, column=adapter)
 
 
 def _name(test: str) -> str:
@@ -43,7 +39,7 @@ def _perf(seen: TextScan, test: str, size: float, time: float, rate: float, unit
     if time:
         name, figure = re.sub("(?:bi)?bw$", "lat", name), time * 1e-6
     if 0 < size < 1 << 40 and figure:
-        seen.figures.append(_figure(name, int(size), figure))
+        seen.figures.append(sent(name, int(size), figure))
 
 
 def _perftest(seen: TextScan) -> None:
@@ -81,7 +77,7 @@ def _perftest_json(seen: TextScan) -> None:
 def _tcp(seen: TextScan, rate: float, streams: float) -> None:
     if rate:
         count = max(int(streams), 1)
-        seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
+        seen.figures.append(sent("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
 
 
 def _iperf3(seen: TextScan) -> None:
@@ -98,22 +94,24 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """Reads the receiver's rate, the sum if there are several streams. Ctrl-C is no failure."""
-    rates, again = dict[str, float](), 0
+    """Reads receivers' rates. A stream that ends again is of the next run. Ctrl-C is no failure."""
+    runs, again = list[dict[tuple[str, str], float]](), 0.0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
         r"(?P<rate>[\d.]{1,14}) (?P<unit>[KMGT]?)bits/sec.*(?P<end>receiver)",
-        r"\s*\[\s*(?:SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})\s+(?P<end>sender)",
+        r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})"
+        r"(?P<unit>)\s+(?P<end>sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
     ):
-        if said["end"] == "sender":
-            again = max(again, int(said["rate"]))
-        else:
-            rate = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
-            rates.setdefault(said["stream"], rate)
-    rate = rates.get("SUM", next(iter(rates.values()), 0.0))
-    _tcp(seen, rate, len(rates.keys() - {"SUM"}))
-    seen.log("iperf3", settings={"retransmits": str(again)} if again and rate else {})
+        key = said["stream"], said["end"]
+        runs += [{}] if not runs or key in runs[-1] else []
+        runs[-1][key] = (number_of(said["rate"]) or 0.0) * scale_of(said["unit"])
+    for run in runs:
+        received = {stream: rate for (stream, end), rate in run.items() if end == "receiver"}
+        rate = received.get("SUM", next(iter(received.values()), 0.0))
+        _tcp(seen, rate, len(received.keys() - {"SUM"}))
+        again += max((count for (_, end), count in run.items() if end == "sender"), default=0.0)
+    seen.log("iperf3", settings={"retransmits": f"{again:.0f}"} if again and seen.figures else {})
 
 
 _OSU = {
@@ -140,14 +138,14 @@ def _osu(seen: TextScan) -> None:
         name, scale = _OSU[test]
         if size or test == "Latency":
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
-            seen.figures.append(_figure(name, size, rate, _MESSAGES, column))
+            seen.figures.append(sent(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
             seen.fail("Validation: Fail", f"OSU {test} test", first)
     error = seen.first(re.compile(_OSU_ERROR))
     if error and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(error)
     settings = {"buffers": f"{said['from']} {said['to']}"} if "from" in said else {}
-    seen.log("OSU micro-benchmarks", said.get("version"), settings=settings)
+    seen.log("OSU micro-benchmarks", said.get("version", ""), settings=settings)
 
 
 def _message(_: object) -> HostFigure:
@@ -181,7 +179,7 @@ def _ucx(seen: TextScan) -> None:
         rate, messages = float(said["rate"]) * (1 << 20), int(said["messages"])
         size = int(seen.first(_UCX_SIZE, "0")) or (round(rate / messages) if messages else 1)
         seen.figures.append(
-            _figure(f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}", size, rate, _MESSAGES)
+            sent(f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}", size, rate, _MESSAGES)
         )
     settings = {"buffers": "D D"} if seen.first(_UCX_DEVICE) else {}
     seen.log("ucx_perftest", settings=settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from ..scan import Grid, TextScan
 
 _SIZE = 128 * MIB
 _CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
-_DATA_PATH = "Data Path Validation"
+_VALIDATION = "Data Path Validation: FAIL"
 
 
 def _rocm_bandwidth_test(seen: TextScan) -> None:
@@ -49,25 +49,17 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
-    _not_verified(seen, wrong, place)
+    # Pairs with wrong data have no rate. CPUs have no figure, either.
+    for ends in sorted(wrong):
+        source, to = map(place.get, ends)
+        if (source, to) == (None, None):
+            seen.fail(f"{_VALIDATION} (CPU {ends[0]} to CPU {ends[1]})", _VALIDATION[:-6])
+        else:
+            seen.figures.append(copied(source, to, 0.0, _SIZE)._replace(failure=_VALIDATION))
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
     sure = version or grids or wrong
     seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
-
-
-def _not_verified(
-    seen: TextScan, wrong: Collection[tuple[int, int]], place: Mapping[int, int]
-) -> None:
-    """Adds pairs with wrong data: as figures without a rate, or between CPUs as failures."""
-    said = f"{_DATA_PATH}: FAIL"
-    for ends in sorted(wrong):
-        source, destination = map(place.get, ends)
-        if (source, destination) == (None, None):
-            seen.fail(f"{said} (CPU {ends[0]} to CPU {ends[1]})", _DATA_PATH)
-        else:
-            figure = copied(source, destination, 0.0, _SIZE)
-            seen.figures.append(figure._replace(failure=said))
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
@@ -147,7 +139,7 @@ def _transferbench(seen: TextScan) -> None:
             seen.figures += _matrix(said, size, kind, said["ways"] == "Bi")
         elif "executor" in own:
             seen.figures += _single(own)
-    seen.log("TransferBench", said.get("version"), sure=True, vendor="amd")
+    seen.log("TransferBench", said.get("version", ""), sure=True, vendor="amd")
 
 
 def _matrix(said: Mapping[str, str], size: int, kind: str, both: bool) -> Iterator[ReportedFigure]:
