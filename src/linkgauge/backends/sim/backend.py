@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
-_Motion = tuple[tuple[Movement, ...], list[Noise]]
-"""The movement and the relative noise of each copy."""
 
 
 def simulate(
@@ -98,19 +96,14 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         them by the cell's number."""
         self.equivalent: Hashable = None
         """The key of the likeness of the cell that is measured; None if it is not known."""
-        self._solved: dict[Hashable, _Motion] = {}
+        self._solved: dict[Hashable, tuple[tuple[Movement, ...], list[Noise]]] = {}
+        """The movement and the relative noise of each copy."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         self._room = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             self._room[Memory(self.name, device.index)] = int(device.group.memory)
-
-    def devices(self) -> tuple[Device, ...]:
-        return self._devices
-
-    @cached_property
-    def _devices(self) -> tuple[Device, ...]:
-        return tuple(
+        self._devices = tuple(
             by_name(
                 Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
                 memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
@@ -118,12 +111,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             for unit in self._hardware.devices
         )  # fmt: skip
 
+    def devices(self) -> tuple[Device, ...]:
+        return self._devices
+
     def host(self) -> Host:
         return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
         """Returns all facts of the machine, as they are after the cells measured so far."""
-        symptoms = self._symptoms()
+        symptoms = Symptoms(self.faults, self._cells)
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
@@ -144,17 +140,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
         """Returns the adapters' present counters; none if the machine has no faults."""
-        return network_counters(self._hardware, self._symptoms()) if self.faults else ()
+        if not self.faults:
+            return ()
+        return network_counters(self._hardware, Symptoms(self.faults, self._cells))
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        return self._sensors.accelerators(self._symptoms())
+        return self._sensors.accelerators(Symptoms(self.faults, self._cells))
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        symptoms = Symptoms(self._hardware, self.faults, self._at) if self.faults else None
+        symptoms = Symptoms(self.faults, self._at) if self.faults else None
         return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
-
-    def _symptoms(self) -> Symptoms:
-        return Symptoms(self._hardware, self.faults, self._cells)
 
     def clock(self) -> float:
         return self._course.now
@@ -201,11 +196,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return own(buffer, SimBuffer, self.name)
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> SimGroup:
-        moving, sigmas = self._motion(copies, does)
-        makes = RESULTS.get(does.array.kind) if does.array is not None else None
-        return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
-
-    def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
         # Equivalent cells of a machine without faults move in the same way.
         is_shared = self.equivalent is not None and not self.faults
         key = (self.equivalent, does.name, len(copies)) if is_shared else None
@@ -215,7 +205,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             known = self._moving(copies, demands), sigmas
             if key is not None:
                 self._solved[key] = known
-        return known
+        makes = RESULTS.get(does.array.kind) if does.array is not None else None
+        return SimGroup(copies, *known, self._course, self._stall, makes=makes)
 
     def returning(self, copy: Copy) -> SimGroup:
         group = self.moving([copy], named("copy-ping-pong"))

@@ -131,7 +131,7 @@ class SimTelemetry:
             (switch,) = {link.a, link.b} - {name}
             if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
-        well = Symptoms(hardware)
+        well = Symptoms()
         self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
         self._nameless = tuple(replace(state, memory="") for state in self._healthy)
 
@@ -154,6 +154,7 @@ class SimTelemetry:
             for name, kind in _STATED.items()
             if isinstance(group.properties.get(name), kind)
         }
+        rate = group.memory_rate_reported or group.memory_rate
         power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
         return by_name(
             Accelerator,
@@ -164,7 +165,7 @@ class SimTelemetry:
             link=self._link(device, symptoms, idle=True),
             links=(*self._links(device, symptoms), *self._unused_links(device)),
             memory_clock=_clock(device, "memory"),
-            memory_rate=_memory_rate(device),
+            memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
             max_clock=_clock(device, "sm"),
             utilization=1.0 if symptoms.busy(device.name) else 0.0,
             power_limit=float(power) if isinstance(power, int | float) else None,
@@ -174,7 +175,8 @@ class SimTelemetry:
         )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
-        link, held = self._link(device, symptoms, idle=False), symptoms.clock(device.name)
+        link = self._link(device, symptoms, idle=False)
+        held = min(1.0, symptoms.rate({device.name}))
         full = _clock(device, "sm")
         pcie = self._pcie.get(device.name)
         return Telemetry(
@@ -195,7 +197,8 @@ class SimTelemetry:
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
-            count, active = link.common.count, symptoms.active(link)
+            count = link.common.count
+            active = _active(count, symptoms.rate(names_of(link)))
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
             reported = link.common.state_reported
@@ -230,13 +233,6 @@ def _kind(name: str) -> tuple[str, str | None]:
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
 
-def _memory_rate(device: DeviceUnit) -> float | None:
-    if "memory_rate" in device.group.assumed:
-        return None
-    reported = device.group.memory_rate_reported or device.group.memory_rate
-    return None if reported is None else float(reported)
-
-
 def _clock(device: DeviceUnit, name: str) -> float | None:
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
@@ -258,14 +254,10 @@ _EQUIVALENT = 0.01
 class Symptoms:
     """The effects of faults on a machine's facts after `cells` cells have been measured."""
 
-    def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
+    def __init__(self, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
         self._cells, at = cells, max(0, cells - 1)
         self._now = [fault for fault in faults if at in fault.cells]
-
-    def clock(self, device: str) -> float:
-        """Returns the fraction of the full clock at which a device runs."""
-        return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
         """Returns a device's temperature in °C, or None if no fault sets it."""
@@ -280,16 +272,13 @@ class Symptoms:
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
-        speed, width = _trained(kind.speed, kind.width, self._rate(names_of(link)))
+        speed, width = _trained(kind.speed, kind.width, self.rate(names_of(link)))
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
         if idle and kind.idle_speed is not None:
             speed = min(speed, kind.idle_speed)
         # What carries more than it shows only rests: it may train to all that it can.
         rests = link.rate > link_rate(kind.speed, kind.width) * kind.count
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
-
-    def active(self, link: SimLink) -> int:
-        return _active(link.common.count, self._rate(names_of(link)))
 
     def errors(self, link: SimLink) -> int:
         names = names_of(link)
@@ -299,7 +288,8 @@ class Symptoms:
             if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
-    def _rate(self, names: Set[str]) -> float:
+    def rate(self, names: Set[str]) -> float:
+        """Returns the fraction of the full rate that the faults of a part leave."""
         aimed = [fault for fault in self._faults if fault.aims_at(names)]
         return least_rate(aimed, (max(0, self._cells - 1),))
 
