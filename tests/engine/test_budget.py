@@ -29,7 +29,7 @@ from linkgauge.engine.kept.journal import (
 )
 from linkgauge.engine.kept.run_state import state_of
 from linkgauge.engine.repetitions import Repetitions
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import PlannedCell, PlannedTable

@@ -22,7 +22,7 @@ from linkgauge.engine.kept.journal import (
 )
 from linkgauge.engine.repetitions import Repetitions
 from linkgauge.engine.spending import REPETITIONS
-from linkgauge.engine.workers.messages import NOT_REACHED, unmeasured
+from linkgauge.engine.workers.outcomes import NOT_REACHED, unmeasured
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import missed_precision, more_precise, unreached

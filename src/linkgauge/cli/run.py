@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -100,13 +100,15 @@ def run(asked: RunOptions) -> int:
         linkgauge run --prefix host_to_ --size 64M,512M
         linkgauge run all_reduce --for 8h --max-temperature 85
     """
-    from linkgauge.engine.workers.process import WorkerProcess
     from linkgauge.machine.processes.launch import launched
 
     # It loads while the rest of this process loads. Ranks and simulated machines have none.
     alone = asked.resume is None and asked.simulated.machine is None and launched().size == 1
-    with ExitStack() as held:
-        first = held.enter_context(closing(WorkerProcess())) if alone else None
+    if not alone:
+        return _carry_out(asked, None)
+    from linkgauge.engine.workers.process import WorkerProcess
+
+    with closing(WorkerProcess()) as first:
         return _carry_out(asked, first)
 
 

@@ -20,15 +20,13 @@ from linkgauge.engine.kept.journal import (
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
-from linkgauge.engine.workers.messages import (
+from linkgauge.engine.workers.outcomes import (
     NOT_REACHED,
     Repetition,
-    Workers,
     skipped_by_plan,
     unmeasured,
 )
 from linkgauge.engine.workers.ranges import advice
-from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
 from linkgauge.model.documents.soak import FailedRepetition
 from linkgauge.model.hardware.machine import Machine
@@ -41,6 +39,8 @@ from .repetitions import CellAt, Repetitions
 
 if TYPE_CHECKING:
     from linkgauge.engine.kept.soak_state import SoakState
+    from linkgauge.engine.workers.messages import Workers
+    from linkgauge.machine.kernel_log import Follower
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]

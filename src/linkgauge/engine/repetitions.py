@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.measuring.merging import merge, spent
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings

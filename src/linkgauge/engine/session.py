@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,10 +22,7 @@ from linkgauge.engine.kept.folder import (
     keep_topology,
 )
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
-from linkgauge.engine.workers.messages import Workers
-from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.engine.workers.supervisor import workers_of
-from linkgauge.machine.kernel_log import following
+from linkgauge.engine.workers import workers_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -39,6 +37,10 @@ from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .request import RunRequest, Selection, is_first_look
 from .rounds import draw
+
+if TYPE_CHECKING:
+    from linkgauge.engine.workers.messages import Workers
+    from linkgauge.engine.workers.process import WorkerProcess
 
 
 class Session:
@@ -162,7 +164,11 @@ class Session:
                             self._worker.profile(request.settings.profiler, self.folder)
                         journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                         sink = held.enter_context(closing(journal)).append
-                log = held.enter_context(following(self.machine))
+                log = None
+                if not opened.simulated:  # a simulated machine has no kernel
+                    from linkgauge.machine.kernel_log import following
+
+                    log = held.enter_context(following(self.machine))
                 observer.begun(self.machine)
                 return execute((opened,), self._worker, sink, observer, doubts, log)
             except KeyboardInterrupt:  # the journal is there, and so has to be what it names

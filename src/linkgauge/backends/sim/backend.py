@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
-from linkgauge.backends.protocol import RESULTS, Buffer, Copy, SamplingPolicy
+from linkgauge.backends.protocol import (
+    RESULTS,
+    Buffer,
+    Copy,
+    SamplingPolicy,
+    single_iterations,
+)
 from linkgauge.backends.rules import check_alone, of_exchange, refused
 from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.inventory import Reading

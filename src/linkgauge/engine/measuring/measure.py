@@ -29,7 +29,7 @@ from linkgauge.backends.protocol import (
     Works,
     follows,
 )
-from linkgauge.engine.workers.messages import FIRST, Repetition, failed, received
+from linkgauge.engine.workers.outcomes import FIRST, Repetition, failed, received
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported

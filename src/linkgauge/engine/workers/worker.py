@@ -29,7 +29,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer
 
-from .messages import FIRST, Repetition, concurrent_unable
+from .outcomes import FIRST, Repetition, concurrent_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
