@@ -16,7 +16,8 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.stats.spread import LEAST, spreads, varied
+from linkgauge.model.stats.moments import LEAST
+from linkgauge.model.stats.spread import spreads, varied
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 

@@ -11,7 +11,7 @@ from statistics import fmean, median
 import msgspec
 
 from ..recorded import RecordedKind
-from .spread import LEAST, Spread
+from .moments import LEAST, Spread
 from .student import critical
 from .summary import percentile, robust_deviation
 
