@@ -186,11 +186,6 @@ def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
     return msgspec.structs.replace(table, cells=tuple(cells))
 
 
-def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
-    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
-    return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
-
-
 def _table(
     benchmark: Benchmark,
     shared: Shared,
@@ -198,6 +193,7 @@ def _table(
     reasons: Sequence[str | None],
     title: str,
 ) -> PlannedTable:
+    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
     return by_name(
         PlannedTable,
         benchmark,
@@ -206,7 +202,7 @@ def _table(
         size=size,
         unit=benchmark.unit.symbol,
         better=benchmark.unit.better,
-        plugins=_plugins(benchmark),
+        plugins=tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET,
         cells=tuple(
             by_name(
                 PlannedCell,

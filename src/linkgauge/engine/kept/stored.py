@@ -144,17 +144,17 @@ class _ValueTable:
         self._places: dict[object, int] = {}
 
     def places(self, of: Iterable[object]) -> tuple[int, ...]:
-        return tuple(map(self._place, of))
-
-    def _place(self, one: object) -> int:
-        new = len(self.values)
-        try:
-            place = self._places.setdefault(one, new)
-        except TypeError:  # it has no hash
-            place = new
-        if place == new:
-            self.values.append(one)
-        return place
+        found: list[int] = []
+        for one in of:
+            new = len(self.values)
+            try:
+                place = self._places.setdefault(one, new)
+            except TypeError:  # it has no hash
+                place = new
+            if place == new:
+                self.values.append(one)
+            found.append(place)
+        return tuple(found)
 
 
 def _columns(

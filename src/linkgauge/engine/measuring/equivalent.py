@@ -25,7 +25,7 @@ DRAWS = 4
 """How often a repetition of equivalent cells is simulated, each time with different noise. So
 statistics over equivalent cells stay meaningful (docs/simulation-method.md)."""
 
-Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
+Measure = Callable[[Sequence[PlannedCell], int, Repetition], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
@@ -51,7 +51,7 @@ class EquivalentCells:
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
         if equivalent is None:
-            return measure(cells)
+            return measure(cells, size, repetition)
         if self._pass != repetition.number:
             self._pass = repetition.number
             self._repeated.clear()
@@ -67,7 +67,7 @@ class EquivalentCells:
         self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
         # Equivalent cells use one order, so that a resumed run has the same figures.
         ordered = tuple([cell.transfers[number] for number in equivalent.order])
-        (result,) = measure([replace(cell, transfers=ordered)])
+        (result,) = measure([replace(cell, transfers=ordered)], size, repetition)
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
         found = _Repeated(result, _named(result))
         if result.status == "pass":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
@@ -170,6 +170,9 @@ class _Together:
         self._cells = cells
         self._settings = settings.of(cells[0].planned)
         self._profiler = profiled_by(settings)
+        self._notes: list[Note] = [Concurrent(len(cells) - 1)] if len(cells) > 1 else []
+        if self._profiler is not None:
+            self._notes.append(Profiled(self._profiler))
         self._on_phase = on_phase
         self._owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
@@ -220,9 +223,10 @@ class _Together:
             self._enter("verify")
             extra = self._extra(group, times)
             split = self._split((*taken.timings, last))
-            notes = tuple(self._notes())
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, extra)
+                cell.report(
+                    taken, own[:-1], own[-1], sensed.readings(cell.devices), self._notes, extra
+                )
                 for cell, own in zip(self._cells, split, strict=True)
             )
             for cell, result in zip(self._cells, results, strict=True):
@@ -235,12 +239,6 @@ class _Together:
         self._on_phase(phase)
         for backend in self._virtual:
             backend.enter(self._numbered, phase, self._repetition.number, self._repetition.taken)
-
-    def _notes(self) -> Iterator[Note]:
-        if others := len(self._cells) - 1:
-            yield Concurrent(others)
-        if self._profiler is not None:
-            yield Profiled(self._profiler)
 
     def _prepare(self) -> Group:
         copies = self._copies
@@ -274,9 +272,9 @@ class _Together:
 
     def _policy(self, group: Group) -> SamplingPolicy:
         """Allows several samples after one start signal only for the figure of a single copy."""
-        (planned, *others) = (cell.planned for cell in self._cells)
+        planned = self._cells[0].planned
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
-        if not others and (planned.report.is_first or alone):
+        if len(self._cells) == 1 and (planned.report.is_first or alone):
             return group.policy
         return msgspec.structs.replace(group.policy, batches=1)
 

@@ -13,8 +13,10 @@ from linkgauge.backends.protocol import (
     Backend,
     Buffer,
     Copy,
+    HasTelemetry,
     Pattern,
     Timing,
+    follows,
     seed_of,
 )
 from linkgauge.engine.workers.ranges import range_name
@@ -40,7 +42,7 @@ from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
 from .pool import BufferPool, Content, Staging, touches
 from .sampler import TakenSamples, definition_of, headline, rates
-from .telemetry import devices_of
+from .telemetry import TelemetrySources
 
 SPAN_WARM_UPS = 4
 """The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in memcpy.cpp).
@@ -93,7 +95,12 @@ class Measurement:
         self._size = size
         self._settings = settings
         self.backends = backends
-        self.devices = devices_of(planned.transfers, backends)
+        self.devices: TelemetrySources = {
+            place.place: backend
+            for transfer, backend in zip(planned.transfers, backends, strict=True)
+            for place in (*transfer.memories, transfer.engine.owner)
+            if place.backend == backend.name and follows(backend, HasTelemetry)  # type: ignore[type-abstract]
+        }
         self.copies: tuple[Copy, ...] = ()
         self._compared: tuple[_Compared, ...] = ()
         self._repetition = 0
@@ -235,24 +242,22 @@ class Measurement:
 
     def _find_compared(self) -> Iterator[_Compared]:
         if self.verifies and not isinstance(self.planned.operation, Collective):
-            arrays, written = self.planned.does.source_arrays, self.staging.written
+            does, written = self.planned.does, self.staging.written
+            arrays, array = does.source_arrays, does.array
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if copy.interference and self._repetition:
                     continue
-                before, after = self._contents(copy)
+                before = after = Pattern.WORDS
+                if array is not None and array.computes:
+                    before, after = Pattern.NUMBERS, RESULTS[array.kind]
+                elif touches(copy.transfer):
+                    before = after = self.staging.pattern
+                elif copy.source is None or self._has_own_pattern(copy.transfer):
+                    before = after = Pattern.CONSTANT
                 to_come = copy.transfer.source in written
                 given = Content(copy.size * arrays, before, copy.seed, to_come)
                 made = Content(copy.size, after, copy.seed, inverted=False)
                 yield _Compared(number, copy, backend, given, made)
-
-    def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        array = self.planned.does.array
-        if array is not None and array.computes:
-            return Pattern.NUMBERS, RESULTS[array.kind]
-        if touches(copy.transfer):
-            return (self.staging.pattern,) * 2
-        constant = copy.source is None or self._has_own_pattern(copy.transfer)
-        return (Pattern.CONSTANT if constant else Pattern.WORDS,) * 2
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers

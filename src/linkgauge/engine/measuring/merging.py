@@ -19,7 +19,7 @@ from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRepeated
 from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
-from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
+from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Interval, Summary, relative_error, summarize
 from linkgauge.model.transfer import Report
@@ -34,10 +34,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
-    whole = [
-        _join([_with_gates(repetition) for repetition in repetitions], known)
-        for repetitions in cells
-    ]
+    whole = [_join(repetitions, known) for repetitions in cells]
     found = with_ranges(_each_once(whole, _figures), settings)
     return _each_once(found, lambda cell: _conclusion(cell, settings))
 
@@ -66,13 +63,6 @@ def spent(*repetitions: CellResult) -> float:
 
 def _gates(cell: CellResult) -> tuple[int, ...]:
     return tuple(gate for repetition in cell.repetitions for gate in repetition)
-
-
-def _with_gates(repetition: CellResult) -> CellResult:
-    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
-    if repetition.repetitions or not repetition.samples:
-        return repetition
-    return replace(repetition, repetitions=((1,) * len(repetition.samples),))
 
 
 def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
@@ -113,14 +103,13 @@ def _estimated(
         recorded, runs = RECORDED[kind], (known or {}).get(kind)
     samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)
     columns = (
-        [_repetitions(cell, own) for cell, own in zip(cells, column, strict=True)]
+        [
+            [part for part in cut(own, map(sum, cell.repetitions)) if part]
+            for cell, own in zip(cells, column, strict=True)
+        ]
         for column in zip_longest(*samples, fillvalue=())
     )
     return zip(*(estimates(column, recorded, runs) for column in columns), strict=True)
-
-
-def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
-    return [repetition for repetition in cut(samples, map(sum, cell.repetitions)) if repetition]
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
@@ -168,7 +157,11 @@ _summarized = lru_cache(maxsize=64)(summarize)
 
 def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
     error = relative_error(cell.summary)
-    stopped = _stopped(cell, error, settings)
+    stopped: Stopped = "max-time" if spent(cell) >= settings.max_time else "noise"
+    if settings.samples is not None:
+        stopped = "samples"
+    elif error is not None and settings.precision > 0 and error <= settings.precision:
+        stopped = "precision"
     missed = stopped in ("max-time", "noise") and settings.precision > 0
     notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
     others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
@@ -180,11 +173,3 @@ def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
     return "lower" if cell.report.is_latency and not is_rate else "higher"
-
-
-def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:
-    if settings.samples is not None:
-        return "samples"
-    if error is not None and settings.precision > 0 and error <= settings.precision:
-        return "precision"
-    return "max-time" if spent(cell) >= settings.max_time else "noise"
