@@ -144,8 +144,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._looked
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
-        """Returns the adapters' present counters; none if the machine has no faults."""
-        if not self.faults:
+        """Returns the adapters' present counters; none without faults."""
+        if not self.faults or not self._hardware.adapters:
             return ()
         return network_counters(self._hardware, Symptoms(self.faults, self._cells))
 
@@ -348,7 +348,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         found = likeness_of(ways)
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
-        states = tuple(map(self._sensors.state, devices))
+        states = tuple([self._sensors.nameless[index] for index in devices])
         kinds = self._hardware.kinds
         unlike = [kinds.get(str(one.place)) for one in memories] if kinds else ()
         key = size, cell.report, cell.operation, found.key, latencies, states, *unlike

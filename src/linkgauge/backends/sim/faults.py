@@ -72,7 +72,7 @@ class Fault(msgspec.Struct, frozen=True):
             for field in _parameters(type(self))
             if (value := getattr(self, field.name)) != field.default
         )
-        return f"{_name(type(self))} {self.target}{''.join(given)}"
+        return f"{type(self).__name__.lower()} {self.target}{''.join(given)}"
 
 
 class Slow(Fault, frozen=True):
@@ -174,12 +174,8 @@ class NoMem(Strike, frozen=True):
     phase: Phase = "allocate"
 
 
-def _name(kind: type[Fault]) -> str:
-    return kind.__name__.lower()
-
-
 _KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
-FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
+FAULTS: dict[str, type[Fault]] = {kind.__name__.lower(): kind for kind in _KINDS}
 """All kinds of faults by name, in the order of `--list-faults`."""
 
 
@@ -355,7 +351,7 @@ def _read_parameter(
 ) -> tuple[str, Any]:
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     if not match or match[1] not in takes:
-        problem = f"{_name(kind)} takes {_listed(takes)}, each as NAME=VALUE"
+        problem = f"{kind.__name__.lower()} takes {_listed(takes)}, each as NAME=VALUE"
         raise NotationError(problem, text, token.start())
     at = token.start() + match.start(2)
     try:

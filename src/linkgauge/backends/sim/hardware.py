@@ -233,7 +233,13 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
             for end in (a, b):
                 if end not in names:
                     raise _wrong(f"no {end!r}", where)
-            rate = _rate(group.kind, kind)
+            if kind.rate is not None:
+                rate = kind.rate * kind.count
+            elif kind.kind == "pcie" and kind.speed and kind.width:
+                rate = link_rate(kind.speed, kind.width) * kind.count
+            else:
+                problem = "give a rate, or speed and width of a pcie link"
+                raise _wrong(problem, f"$.link_kinds.{group.kind}")
             name = group.name or f"{a}-{b}"
             yield SimLink(name, a, b, kind.kind, group.kind, kind, rate)
 
@@ -256,14 +262,6 @@ def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
             raise _wrong(f"{len(many)} do not share {len(few)} evenly", where)
         for number, one in enumerate(many):
             yield one, few[number * len(few) // len(many)]
-
-
-def _rate(name: str, kind: LinkKind) -> float:
-    if kind.rate is not None:
-        return kind.rate * kind.count
-    if kind.kind == "pcie" and kind.speed and kind.width:
-        return link_rate(kind.speed, kind.width) * kind.count
-    raise _wrong("give a rate, or speed and width of a pcie link", f"$.link_kinds.{name}")
 
 
 def _wrong(problem: str, field: str | None = None) -> InputError:

@@ -13,7 +13,6 @@ from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.hardware.pcie import generation
 from linkgauge.model.units import approximate_size
 
-from .description import HostDescription
 from .hardware import DeviceUnit, Hardware, NodeUnit, SimLink
 from .topology import SimTopology
 
@@ -57,6 +56,15 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         for node in nodes
         for cpu in node.cpus
     }
+    unknown: list[Gap] = []
+    if about.architecture not in _ISA:
+        unknown.append(Gap("/proc/cpuinfo does not report it", "instruction set"))
+    if about.hypervisor:
+        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
+        unknown.append(Gap(sets, "frequency governor"))
+    if not in_groups:
+        unknown.append(Gap(NO_GROUPS, "IOMMU"))
+    unknown.append(Gap(NO_TABLE, "DIMM rate"))
     passes = about.iommu == "passthrough" and not about.hypervisor
     caches = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
@@ -87,19 +95,8 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         steal=0.0,
         gpudirect=("nvidia_peermem" if about.gpudirect else "none") if hardware.adapters else None,
         cpu_ticks=float(len(cpus) * _TICKS),
-        unknown=tuple(_unknown(about, in_groups)),
+        unknown=tuple(unknown),
     )
-
-
-def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
-    if about.architecture not in _ISA:
-        yield Gap("/proc/cpuinfo does not report it", "instruction set")
-    if about.hypervisor:
-        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
-        yield Gap(sets, "frequency governor")
-    if not in_groups:
-        yield Gap(NO_GROUPS, "IOMMU")
-    yield Gap(NO_TABLE, "DIMM rate")
 
 
 def _free(total: int) -> int:

@@ -133,13 +133,11 @@ class SimTelemetry:
                 del self._pcie[name]
         well = Symptoms()
         self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
-        self._nameless = tuple(replace(state, memory="") for state in self._healthy)
+        self.nameless = tuple(replace(state, memory="") for state in self._healthy)
+        """The devices' telemetry without faults and names."""
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
         return tuple(self._describe(device, symptoms) for device in self._devices)
-
-    def state(self, index: int) -> Telemetry:
-        return self._nameless[index]
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
         """Returns a device's telemetry. `symptoms` is None if the machine has no faults."""
