@@ -13,9 +13,8 @@ from linkgauge.engine.measuring.sampler import REPETITION_SHARE
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import REPETITION_SECONDS, Budget, Settings
 
-from .plan import Plan, able, most_seconds
+from .plan import Plan, able, most_seconds, setup_seconds
 from .repetitions import Repetitions
-from .spending import setup_seconds
 
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""

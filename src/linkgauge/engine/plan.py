@@ -25,12 +25,15 @@ from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import size_of, title_of, tournament
-from .spending import setup_seconds
 
 Plan = tuple[PlannedTable, ...]
 
 NUMBER = 8
 """Bytes of a floating-point number."""
+_SETUP_SECONDS = 0.1
+_SETUP_RATE = 1e9
+"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
+estimates only."""
 NO_BACKEND = "none"
 """Backend of a device benchmark on a machine without accelerators."""
 
@@ -291,6 +294,11 @@ def peak_memory(plan: Plan) -> dict[str, int]:
 
 SIMULATED_SECONDS = 0.0005
 """Approximate wall time of a simulated cell, and of each of its transfers."""
+
+
+def setup_seconds(size: int) -> float:
+    """Estimates the most seconds that it takes to prepare and verify a cell of `size` bytes."""
+    return _SETUP_SECONDS + size / _SETUP_RATE
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:

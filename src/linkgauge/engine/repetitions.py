@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +32,9 @@ from .enough import (
     is_enough,
     least_repetitions,
 )
-from .spending import Spending
+
+if TYPE_CHECKING:
+    from .spending import Spending
 
 _PICKED = 24
 """The number of cells that are repeated several times to show how equivalent cells vary. If there
@@ -112,6 +115,8 @@ class Repetitions:
             _pick(peers.cells)
         self._spending = None
         if budget is not None and budget.order:
+            from .spending import Spending  # loaded where the user gave a time
+
             groups = {
                 number: list(dict.fromkeys(
                     tuple(one.number for one in own[cell.place].together)

@@ -37,8 +37,7 @@ class RunPosition:
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
-        self._factors: dict[Noise, tuple[float, float]] = {}
-        """The factor of this repetition, and how much a disturbance slows it."""
+        self._factors: dict[Noise, tuple[float, float]] = {}  # and how much a disturbance slows
         self.now = 0.0
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)

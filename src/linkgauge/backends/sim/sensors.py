@@ -134,7 +134,6 @@ class SimTelemetry:
         well = Symptoms()
         self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
         self.nameless = tuple(replace(state, memory="") for state in self._healthy)
-        """The devices' telemetry without faults and names."""
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
         return tuple(self._describe(device, symptoms) for device in self._devices)
@@ -287,7 +286,6 @@ class Symptoms:
         )
 
     def rate(self, names: Set[str]) -> float:
-        """Returns the fraction of the full rate that the faults of a part leave."""
         aimed = [fault for fault in self._faults if fault.aims_at(names)]
         return least_rate(aimed, (max(0, self._cells - 1),))
 

@@ -30,7 +30,6 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
-from . import healthy
 from .dram import Ceilings
 from .link_rates import (
     ExpectedPath,
@@ -144,6 +143,8 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
+        from . import healthy  # loaded for collectives alone
+
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
