@@ -220,7 +220,7 @@ def unjudged(cell: CellResult) -> CellResult:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    sharing = expectations.sharing(result)
+    sharing = LinkSharing(expectations.machine.wiring, result)
     cells = [_judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells]
     judged = replace(result, cells=spared(cells))
     if len(cells) > 1:

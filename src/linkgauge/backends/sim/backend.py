@@ -50,9 +50,8 @@ from .run_position import Noise, RunPosition
 from .sensors import (
     SimTelemetry,
     Symptoms,
-    interfaces,
+    adapters,
     network_counters,
-    rdma,
     switch_links,
 )
 from .trouble import Trouble
@@ -128,6 +127,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
+        ports = list(adapters(self._hardware, self._topology))
         found = Inventory(
             host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
@@ -136,8 +136,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._description.routing,
             assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=tuple(rdma(self._hardware)),
-            interfaces=tuple(interfaces(self._hardware, self._topology)),
+            adapters=tuple(adapter for adapter, _ in ports),
+            interfaces=tuple(interface for _, interface in ports),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found

@@ -64,7 +64,8 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
     )
 
 
-def rdma(hardware: Hardware) -> Iterator[Adapter]:
+def adapters(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[Adapter, Interface]]:
+    """Yields each port of each adapter, as RDMA and as the kernel's network report it."""
     for unit in hardware.adapters:
         ends = (
             link.b if link.a == unit.name else link.a
@@ -73,7 +74,7 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
             for _ in range(link.common.count)
         )
         for name in ports_of(unit):
-            yield Adapter(
+            adapter = Adapter(
                 name=name,
                 pci=unit.pci,
                 state="active",
@@ -81,6 +82,18 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
                 link_layer=unit.group.link_layer,
                 leads_to=next(ends, None),
             )
+            interface = Interface(
+                name=name,
+                up=True,
+                kind=unit.group.link_layer,
+                driver=_DRIVERS.get(unit.group.vendor_id),
+                speed=unit.reported_rate,
+                mtu=unit.group.mtu,
+                node=topology.node_of(unit),
+                pci=unit.pci,
+                rdma=unit.name,
+            )
+            yield adapter, interface
 
 
 def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCounters, ...]:
@@ -91,24 +104,6 @@ def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCou
         if link.kind == "network"
         for end in (link.a, link.b)
         if end in units
-    )
-
-
-def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]:
-    return (
-        Interface(
-            name=name,
-            up=True,
-            kind=unit.group.link_layer,
-            driver=_DRIVERS.get(unit.group.vendor_id),
-            speed=unit.reported_rate,
-            mtu=unit.group.mtu,
-            node=topology.node_of(unit),
-            pci=unit.pci,
-            rdma=unit.name,
-        )
-        for unit in hardware.adapters
-        for name in ports_of(unit)
     )
 
 

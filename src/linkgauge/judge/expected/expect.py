@@ -17,7 +17,6 @@ from linkgauge.model.documents.result import (
     Expected,
     NotJudged,
     PlannedCell,
-    Result,
 )
 from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.machine import Machine
@@ -30,6 +29,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from . import healthy
 from .dram import Ceilings
 from .link_rates import (
     ExpectedPath,
@@ -41,7 +41,6 @@ from .link_rates import (
     figure,
     under_load,
 )
-from .link_sharing import LinkSharing
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -83,9 +82,6 @@ class Expectations:
         self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
-
-    def sharing(self, result: Result) -> LinkSharing:
-        return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
@@ -143,8 +139,6 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        from . import healthy  # loaded for collectives alone
-
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -258,7 +252,9 @@ class _Sharing:
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().measured
         expected = Expected(theoretical, achievable, because, measured=measured)
-        loose = any(path.loose for path in self._paths) or self._meets_itself()
+        ways = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
+        meets_itself = any((link, "down") in ways for link, to in ways if to == "up")
+        loose = any(path.loose for path in self._paths) or meets_itself
         each = () if doubts else self._each()
         return Expectation(expected, self._most(), loose, without=without, each=each)
 
@@ -322,10 +318,6 @@ class _Sharing:
         least = min(crossing, default=math.inf)
         others = [own for own, part in zip(alone, taken, strict=True) if part is None]
         return min(sum(alone), self._capacity[name] / least + sum(others))
-
-    def _meets_itself(self) -> bool:
-        names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
-        return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
