@@ -62,26 +62,29 @@ class Process:
         *,
         session: bool = False,
     ) -> None:
-        self.module = module
+        self.module, self._output, self._session = module, output, session
         self._busy = True  # before its first command, ending it loses nothing
         self._decode = decoder(Answer if self.words is None else Answer | self.words)
+        self.process, self._channel = self._start(surroundings)
+
+    def _start(self, surroundings: Surroundings) -> tuple[subprocess.Popen[bytes], Channel]:
         ours, theirs = socket.socketpair()
         # Blocked while it starts and afterwards: the controller handles signals that end the run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
-            self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
-                program(module, str(theirs.fileno()), surroundings),
+            process = subprocess.Popen(  # noqa: S603  # this Python, this code
+                program(self.module, str(theirs.fileno()), surroundings),
                 pass_fds=(theirs.fileno(),),
                 env=environment_with(surroundings.environment),
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=session,
+                stdout=self._output,
+                stderr=self._output,
+                start_new_session=self._session,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        self._channel = Channel(ours)
+        return process, Channel(ours)
 
     def send(self, command: object) -> None:
         """Sends a command. If the process has ended, the next `answer` raises the error."""
