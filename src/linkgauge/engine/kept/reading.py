@@ -105,8 +105,6 @@ _IMPRECISE = re.compile(
 
 def current(cell: CellResult) -> CellResult:
     """Converts a cell of an earlier version, in which outcomes and notes were only text."""
-    if cell.samples and not cell.repetitions:  # old journals lack the samples per start signal
-        cell = replace(cell, repetitions=((1,) * len(cell.samples),))
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:

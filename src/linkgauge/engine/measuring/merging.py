@@ -34,7 +34,10 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
-    whole = [_join(repetitions, known) for repetitions in cells]
+    whole = [
+        _join([_with_gates(repetition) for repetition in repetitions], known)
+        for repetitions in cells
+    ]
     found = with_ranges(_each_once(whole, _figures), settings)
     return _each_once(found, lambda cell: _conclusion(cell, settings))
 
@@ -63,6 +66,13 @@ def spent(*repetitions: CellResult) -> float:
 
 def _gates(cell: CellResult) -> tuple[int, ...]:
     return tuple(gate for repetition in cell.repetitions for gate in repetition)
+
+
+def _with_gates(repetition: CellResult) -> CellResult:
+    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
+    if repetition.repetitions or not repetition.samples:
+        return repetition
+    return replace(repetition, repetitions=((1,) * len(repetition.samples),))
 
 
 def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
