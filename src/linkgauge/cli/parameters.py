@@ -123,16 +123,12 @@ class _Read(click.ParamType[Any]):
         return self._read(param.opts[0] if param else "", known)
 
 
-def _type_of(hint: Any) -> Any:
-    kind = kind_of(hint)
-    if (read := reading_of(kind)) is not None:
-        return _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
-    return click.Path(path_type=Path) if kind is Path else kind
-
-
 def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
-    is_several = get_origin(hint) is tuple
-    settings = {"type": _type_of(hint), **field.settings}
+    is_several, kind = get_origin(hint) is tuple, kind_of(hint)
+    of: Any = click.Path(path_type=Path) if kind is Path else kind
+    if (read := reading_of(kind)) is not None:
+        of = _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
+    settings = {"type": of, **field.settings}
     if not settings.get("required"):
         settings["default"] = () if is_several else field.default
     if (action := settings.pop("action", None)) is not None:
@@ -140,7 +136,7 @@ def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
     if field.is_argument:
         return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
     names = [name, *field.flags_of(name)]
-    return HelpOption(names, multiple=is_several, is_flag=kind_of(hint) is bool, **settings)
+    return HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
 
 
 def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter, bool], None]:

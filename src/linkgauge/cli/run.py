@@ -17,7 +17,7 @@ from .options import Count, Options, Time, argument, option
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
     from linkgauge.engine.workers.process import WorkerProcess
-    from linkgauge.model.settings import Settings, Simulation
+    from linkgauge.model.settings import Settings
     from linkgauge.report.keeping import Display
 
 
@@ -124,20 +124,15 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
         from .requests import command_of, given
 
         return resume(asked.resume, given(asked), command_of(asked), display, wait=asked.wait)
-    unchanged = _unchanged(asked.simulated)
-    if unchanged is not None and not asked.dry_run:
-        from linkgauge.uses import what_if
+    if asked.simulated.change is not None and not asked.dry_run:
+        unchanged = common.simulation_of(asked.simulated.machine, asked.simulated.fault)
+        if unchanged is not None:
+            from linkgauge.uses import what_if
 
-        return what_if.carry_out(requested(asked), unchanged, display)
+            return what_if.carry_out(requested(asked), unchanged, display)
     from linkgauge.uses.measuring import carry_out
 
     return carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
-
-
-def _unchanged(simulated: common.Simulated) -> Simulation | None:
-    if simulated.change is None:
-        return None
-    return common.simulation_of(simulated.machine, simulated.fault)
 
 
 def displayed(asked: RunOptions) -> Display:

@@ -125,8 +125,9 @@ def go_on_with(
                 if cells or (state.repetitions.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)
-                for record in _unreached(state):
-                    kept.keep(record)
+                for number, one in [*state.repetitions.unreached()]:
+                    skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
+                    kept.keep(MeasuredRepetition(number, skipped))
             else:
                 _repeat(state, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
@@ -163,12 +164,6 @@ def _measure_what_is_left(
                     observer.finished(cell)
             shown = _show(shown, plan, repetitions, observer)
     _show(shown, plan, repetitions, observer)
-
-
-def _unreached(state: PreciseRun) -> Iterator[Record]:
-    for number, one in [*state.repetitions.unreached()]:
-        skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
-        yield MeasuredRepetition(number, skipped)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:

@@ -157,7 +157,11 @@ class Repetitions:
         cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
-        lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
+        lacking = {
+            one.number: lack
+            for one in reached
+            if (lack := self._least_of(one) - len(one.taken)) > 0
+        }
         seconds = spending.until - self.at
         if found := spending.reach(seconds - spending.reserved(lacking)):
             return [self._cells[number] for number in found]
@@ -165,9 +169,6 @@ class Repetitions:
             most = max(lacking.values())
             return [self._cells[number] for number, lack in lacking.items() if lack == most]
         return self._affordable(reached, seconds)
-
-    def _lack(self, one: _Cell) -> int:
-        return self._least_of(one) - len(one.taken)
 
     def order(self) -> Sequence[int]:
         """Returns the tables' indices in this pass's order. Second repetitions go backwards, so
@@ -274,7 +275,7 @@ class Repetitions:
     def count_left(self) -> int:
         spending = self._spending
         lacking = {
-            one.number: max(one in self._due, self._lack(one))
+            one.number: max(one in self._due, self._least_of(one) - len(one.taken))
             for one in self._cells
             if (not one.ended and (one.taken or spending is None)) or one in self._due
         }

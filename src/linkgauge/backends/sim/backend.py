@@ -90,6 +90,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
+        self.forget_ways = self._way_of.cache_clear
         self._course = RunPosition(self._description.seed, draw)
         self._trouble = Trouble(self.faults, self._resources)
         self._stall = self._trouble.stall if faults else None
@@ -357,9 +358,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))
         return way_of(transfer, demand, self._resources.capacity)
-
-    def forget_ways(self) -> None:
-        self._way_of.cache_clear()
 
     def close(self) -> None:
         self.forget_ways()  # before the run is written; buffers are freed one by one

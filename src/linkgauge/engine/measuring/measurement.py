@@ -180,7 +180,9 @@ class Measurement:
             size = self._size * transfer.scale
             interferes = only_first and number > 0
             same = interferes or (does.follows_pointers and size >= LARGE_CHASE)
-            endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
+            endless = does.is_loaded and number > 0
+            if touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1:
+                endless = True  # it only reads or writes staging, until others end
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
             # Concurrent copies have different seeds unless they share a buffer.

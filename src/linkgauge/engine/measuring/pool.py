@@ -172,10 +172,6 @@ class Staging:
     def _bytes_of(self, memory: Memory) -> int:
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
-    def is_endless(self, transfer: Transfer) -> bool:
-        """Whether host threads run a transfer until others end: it only reads or writes staging."""
-        return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
-
     def _check(self) -> None:
         if any(transfer.both_ways for transfer in self._users):
             why = "'<->' would overwrite the staging buffer that it reads: join two with '&'"
