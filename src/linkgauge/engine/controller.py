@@ -20,12 +20,7 @@ from linkgauge.engine.kept.journal import (
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
-from linkgauge.engine.workers.outcomes import (
-    NOT_REACHED,
-    Repetition,
-    skipped_by_plan,
-    unmeasured,
-)
+from linkgauge.engine.workers.outcomes import NOT_REACHED, Repetition, skipped_by_plan, unmeasured
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
 from linkgauge.model.documents.soak import FailedRepetition

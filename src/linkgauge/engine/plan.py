@@ -32,8 +32,7 @@ NUMBER = 8
 """Bytes of a floating-point number."""
 _SETUP_SECONDS = 0.1
 _SETUP_RATE = 1e9
-"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
-estimates only."""
+"""The least rate of allocating, filling, warming up and verifying a cell, in bytes/s (a guess)."""
 NO_BACKEND = "none"
 """Backend of a device benchmark on a machine without accelerators."""
 

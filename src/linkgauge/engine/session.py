@@ -151,7 +151,8 @@ class Session:
         with ExitStack() as held:
             held.enter_context(collecting_seldom())
             devices = devices_measured(self.machine, plan)
-            held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
+            if devices:
+                held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
             if request.tune:
                 self._tune(observer)
             opened = self._open(plan)

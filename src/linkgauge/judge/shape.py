@@ -1,5 +1,4 @@
-"""Finds patterns in tables of figures. A pattern is no failure: it shows how the machine is built,
-or where to look."""
+"""Finds patterns in tables of figures. A pattern is no failure: it shows how a machine is built."""
 
 from __future__ import annotations
 

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from linkgauge.backends.offering import Filling, own
-from linkgauge.backends.protocol import (
-    RESULTS,
-    Buffer,
-    Copy,
-    SamplingPolicy,
-    single_iterations,
-)
+from linkgauge.backends.protocol import RESULTS, Buffer, Copy, SamplingPolicy, single_iterations
 from linkgauge.backends.rules import check_alone, of_exchange, refused
 from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported
@@ -47,13 +41,7 @@ from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
 from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
-from .sensors import (
-    SimTelemetry,
-    Symptoms,
-    adapters,
-    network_counters,
-    switch_links,
-)
+from .sensors import SimTelemetry, Symptoms, adapters, network_counters, switch_links
 from .trouble import Trouble
 
 if TYPE_CHECKING:

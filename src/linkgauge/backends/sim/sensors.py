@@ -65,7 +65,6 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
 
 
 def adapters(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[Adapter, Interface]]:
-    """Yields each port of each adapter, as RDMA and as the kernel's network report it."""
     for unit in hardware.adapters:
         ends = (
             link.b if link.a == unit.name else link.a

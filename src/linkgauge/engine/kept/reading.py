@@ -14,19 +14,8 @@ import msgspec
 from msgspec.structs import fields, replace
 
 from linkgauge.model.by_name import by_name
-from linkgauge.model.documents.result import (
-    CellResult,
-    RankTimes,
-    Result,
-    Status,
-    TransferFigure,
-)
-from linkgauge.model.documents.stored import (
-    PackedSamples,
-    SamplesFile,
-    StoredCell,
-    StoredResult,
-)
+from linkgauge.model.documents.result import CellResult, RankTimes, Result, Status, TransferFigure
+from linkgauge.model.documents.stored import PackedSamples, SamplesFile, StoredCell, StoredResult
 from linkgauge.model.errors import InputError, OutcomeKind
 from linkgauge.model.grouped import Shared
 from linkgauge.model.notation import decode_hook

@@ -10,13 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from linkgauge.model.documents.result import (
-    CellResult,
-    Expected,
-    Result,
-    Run,
-    TransferFigure,
-)
+from linkgauge.model.documents.result import CellResult, Expected, Result, Run, TransferFigure
 from linkgauge.model.documents.stored import StoredPart, StoredTimes
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import encode_hook

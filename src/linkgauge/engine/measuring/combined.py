@@ -1,4 +1,4 @@
-"""Groups of several backends as one, such as host threads and a device's engines."""
+"""Groups of several backends as one, and groups whose progress is recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from linkgauge.backends.protocol import Group, SamplingPolicy, Timing
+from msgspec.structs import replace
+
+from linkgauge.backends.protocol import MOST_BATCHES, Group, SamplingPolicy, Timing
+
+from .sampler import marks_of
 
 
 class CombinedGroup:
@@ -64,3 +68,23 @@ class CombinedGroup:
                 for _, at, number in placed
             ),
         )
+
+
+class TrackedGroup:
+    """Copies whose progress is recorded: the times at which the batches of each copy end."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self.wait = group.wait
+        self.open = group.open
+        self.close = group.close
+        self.policy = replace(group.policy, batches=1, sustained=True)
+
+    @property
+    def most_loops(self) -> int:
+        most = self._group.most_loops
+        return most if most <= MOST_BATCHES else most // MOST_BATCHES * MOST_BATCHES
+
+    def arm(self, loops: int, batches: int = 1) -> None:
+        marks = marks_of(loops * batches)
+        self._group.arm(loops * batches // marks, marks)

@@ -39,7 +39,7 @@ from linkgauge.model.transfer import Report
 
 from .measurement import Extra, Measurement
 from .pool import BufferPool
-from .sampler import Sample, TrackedGroup, run_once, take_samples, warm_up
+from .sampler import Sample, run_once, take_samples, warm_up
 from .telemetry import sensing
 
 OnPhase = Callable[[Phase], None]
@@ -209,7 +209,11 @@ class _Together:
                 ]
                 lasting = SamplingPolicy().seconds if alone else 0.0
                 group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
-        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
+        if any(cell.is_tracked for cell in self._cells):
+            from .combined import TrackedGroup
+
+            return TrackedGroup(group)
+        return group
 
     def _policy(self, group: Group) -> SamplingPolicy:
         """Allows several samples after one start signal only for the figure of a single copy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -40,9 +40,12 @@ from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
-from .pool import BufferPool, Content, Staging, touches
+from .pool import BufferPool, Content, touches
 from .sampler import TakenSamples, definition_of, headline, rates
 from .telemetry import TelemetrySources
+
+if TYPE_CHECKING:
+    from .staging import Staging
 
 SPAN_WARM_UPS = 4
 """The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in memcpy.cpp).
@@ -109,7 +112,11 @@ class Measurement:
         self.definition: Definition | None = None
         """How the total is computed; None until a repetition determines it."""
         self.verifies = settings.verify and planned.does.is_compared
-        self.staging = Staging(planned.transfers, size)
+        self.staging: Staging | None = None
+        if any(map(touches, planned.transfers)):
+            from .staging import Staging  # loaded where a cell has such buffers
+
+            self.staging = Staging(planned.transfers, size)
         self._counted = planned.counted(size)
         self._buffers: tuple[Buffer, ...] = ()
         self.is_tracked = planned.report is Report.TOTAL and len(planned.transfers) > 1
@@ -172,7 +179,7 @@ class Measurement:
         does = self.planned.does
         only_first = self.planned.report.is_first or does.follows_pointers
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
-        shared = self.staging.lend(pool, self.backends, repetition)
+        shared = self.staging.lend(pool, self.backends, repetition) if self.staging else {}
         origins = self._origins(pool, repetition) if does.from_one else {}
         for number, (transfer, backend) in enumerate(
             zip(self.planned.transfers, self.backends, strict=True)
@@ -244,7 +251,8 @@ class Measurement:
 
     def _find_compared(self) -> Iterator[_Compared]:
         if self.verifies and not isinstance(self.planned.operation, Collective):
-            does, written = self.planned.does, self.staging.written
+            does = self.planned.does
+            written = self.staging.written if self.staging else ()
             arrays, array = does.source_arrays, does.array
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if copy.interference and self._repetition:
@@ -252,7 +260,7 @@ class Measurement:
                 before = after = Pattern.WORDS
                 if array is not None and array.computes:
                     before, after = Pattern.NUMBERS, RESULTS[array.kind]
-                elif touches(copy.transfer):
+                elif self.staging and touches(copy.transfer):
                     before = after = self.staging.pattern
                 elif copy.source is None or self._has_own_pattern(copy.transfer):
                     before = after = Pattern.CONSTANT

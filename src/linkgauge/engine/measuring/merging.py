@@ -9,12 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.documents.result import (
-    CellResult,
-    Status,
-    Stopped,
-    TransferFigure,
-)
+from linkgauge.model.documents.result import CellResult, Status, Stopped, TransferFigure
 from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRepeated
 from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind

@@ -6,7 +6,7 @@ import msgspec
 
 _MI = 1 << 20
 _XEON, _ZEN_2, _ZEN_3 = "GenuineIntel 6", "AuthenticAMD 23", "AuthenticAMD 25"
-"""Makers and families, as the CPUs report them; Zen 4 has the family of Zen 3."""
+# As CPUs report their maker and family; Zen 4 has the family of Zen 3.
 
 
 class Source(msgspec.Struct, frozen=True):

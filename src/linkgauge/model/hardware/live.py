@@ -1,5 +1,4 @@
-"""What a machine's devices report while nothing is measured: states and counters. Rates are bytes/s
-of one direction, clocks Hz. Null is what a library does not report."""
+"""What devices report while nothing is measured. Rates (one direction) are bytes/s, clocks Hz."""
 
 from __future__ import annotations
 

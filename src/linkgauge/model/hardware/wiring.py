@@ -134,7 +134,7 @@ class Wiring:
         for adapter in sorted(self.adapters):
             if self._function(adapter) is not None:
                 yield from self._pcie(adapter, f"host:{self._node(adapter)}")
-        yield from self._cables()
+        yield from self._cables() if self._machine.known.adapters else ()
         for link in self._machine.known.switch_links:
             self.switches |= {link.a, link.b}
             grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
