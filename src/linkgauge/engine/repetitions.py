@@ -303,19 +303,21 @@ class Repetitions:
 
     def cells(self, table: int) -> list[CellResult]:
         """Returns a table's measured cells in the plan's order, with their repetitions merged."""
-        return [self._shown(one) for one in self._tables[table].values() if one.taken]
-
-    def _shown(self, one: _Cell) -> CellResult:
-        merged = self._merged(one)
-        if not one.cut or merged.stopped not in ("noise", "max-time"):
-            return merged
-        if self._spending is None:
-            return replace(merged, stopped="budget") if merged.stopped == "noise" else merged
-        notes = tuple(
-            replace(note, budget=True) if isinstance(note, Imprecise) else note
-            for note in merged.notes
-        )
-        return replace(merged, stopped="budget", notes=notes)
+        found: list[CellResult] = []
+        for one in self._tables[table].values():
+            if not one.taken:
+                continue
+            merged = self._merged(one)
+            if one.cut and self._spending is not None and merged.stopped in ("noise", "max-time"):
+                notes = tuple(
+                    replace(note, budget=True) if isinstance(note, Imprecise) else note
+                    for note in merged.notes
+                )
+                merged = replace(merged, stopped="budget", notes=notes)
+            elif one.cut and merged.stopped == "noise":
+                merged = replace(merged, stopped="budget")
+            found.append(merged)
+        return found
 
     def _least(self, peers: _Peers) -> int:
         if self._settings.samples is not None:

@@ -184,21 +184,19 @@ class Expectations:
             key = transfer, *[trained.get(str(one.place)) for one in transfer.named]
             if key not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
-                known[key] = self._shape(transfer, path)
+                uses = tuple(replace(use, link="") for use in path.uses)
+                how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
+                meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
+                nodes = (node for node, _ in path.meets)
+                names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
+                own = Numbers()
+                form = uses, path.doubts, path.loose, meets, how, *own.each(names)
+                shape = _PathShape(path, self._kinds(form), tuple(self._names.each(own.known)))
+                known[key] = shape
                 if not any(memory.is_host for memory in transfer.memories):
                     beside[key] = known[key]  # devices alone are as fast beside others
             found.append(known[key])
         return found
-
-    def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        uses = tuple(replace(use, link="") for use in path.uses)
-        how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
-        meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
-        nodes = (node for node, _ in path.meets)
-        names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
-        own = Numbers()
-        kind = self._kinds((uses, path.doubts, path.loose, meets, how, *own.each(names)))
-        return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
     def _oversubscribed(
         self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]
@@ -237,6 +235,8 @@ class _Sharing:
     ) -> None:
         self._transfers, self._paths, self._size = transfers, paths, size
         self._report, self._definition = report, definition
+        counted = [transfer.counted(size, report) for transfer in transfers]
+        self._bytes = counted[0] if report.is_first else sum(counted)
         self._capacity = capacity(paths)
         self._least = [path.flow(cost=False) for path in paths]
         self._cost = [path.flow(cost=True) for path in paths]
@@ -245,7 +245,7 @@ class _Sharing:
         theoretical = self._figure(self._least, queued=False)
         achievable = self._figure(self._cost, queued=True)
         without: NotJudged | None = "bound" if doubts else None if achievable else "path"
-        if achievable is not None and self._bytes() / achievable < START:
+        if achievable is not None and self._bytes / achievable < START:
             without = "start"
             doubts = [*doubts, "a copy this small takes mostly start-up time"]
         because = self._because(theoretical, achievable, doubts)
@@ -257,10 +257,6 @@ class _Sharing:
         loose = any(path.loose for path in self._paths) or meets_itself
         each = () if doubts else self._each()
         return Expectation(expected, self._most(), loose, without=without, each=each)
-
-    def _bytes(self) -> int:
-        counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
-        return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """Returns the figure of the cell's transfers while they share links, or None if no link
@@ -280,9 +276,9 @@ class _Sharing:
         if not all(seconds):
             return None
         if self._report.is_first:
-            return self._bytes() / seconds[0]
+            return self._bytes / seconds[0]
         if self._report.is_total:
-            return self._bytes() / max(seconds)
+            return self._bytes / max(seconds)
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
@@ -291,7 +287,7 @@ class _Sharing:
         alone = self._alone(self._least)
         if self._report.is_first:
             first = self._transfers[0]
-            return alone[0] * self._bytes() / first.bytes_moved(self._size)
+            return alone[0] * self._bytes / first.bytes_moved(self._size)
         if self._definition == "sustained":
             return min(self._most_at(name, alone) for name in self._capacity)
         if not self._report.is_total:
@@ -300,7 +296,7 @@ class _Sharing:
         for flow, transfer in zip(self._least, self._transfers, strict=True):
             for name, part in flow.usage:
                 load[name] += part * transfer.bytes_moved(self._size)
-        return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
+        return self._bytes / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
         """Returns the rate of each transfer; None for transfers that other transfers slow."""
