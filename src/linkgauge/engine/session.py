@@ -27,7 +27,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator
-from linkgauge.model.settings import Budget, EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
 from .budget import budget_of
@@ -197,6 +197,12 @@ class Session:
             self.folder = create_run_folder(Path(request.out), accelerator, request.label, started)
             if request.settings.profile == COMPARISON:
                 keep_topology(self.folder, machine)
+        named = request.what.names if isinstance(request.what, Selection) else ()
+        budget = budget_of(plan, request.settings, request.budget, self._began, named)
+        if budget is not None:  # a session's later plans get the time that is left
+            left = max(self.until - time.monotonic(), 0.0)
+            budget = msgspec.structs.replace(budget, measuring=min(budget.measuring, left))
+            self.until = time.monotonic() + budget.measuring
         return Opened(
             id=self.folder.name if self.folder else started,
             label=request.label,
@@ -206,20 +212,9 @@ class Session:
             machine=machine,
             settings=request.settings,
             plan=plan,
-            budget=self._budget(plan),
+            budget=budget,
             options=request.options,
         )
-
-    def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the plan's time budget. A session's later plans get the time that is left."""
-        request, what = self.request, self.request.what
-        named = what.names if isinstance(what, Selection) else ()
-        found = budget_of(plan, request.settings, request.budget, self._began, named)
-        if found is not None:
-            left = max(self.until - time.monotonic(), 0.0)
-            found = msgspec.structs.replace(found, measuring=min(found.measuring, left))
-            self.until = time.monotonic() + found.measuring
-        return found
 
     def _tune(self, observer: Observer) -> None:
         """Tunes one device of each model, for 30 to 40 s. Raises InputError if no device can be."""

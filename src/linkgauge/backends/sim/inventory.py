@@ -106,7 +106,8 @@ def _free(total: int) -> int:
 def _distance(one: int, other: int, topology: SimTopology) -> int:
     if one == other:
         return 10
-    return 20 if topology.joins(one, other) else UNREACHABLE
+    ends = f"host:{one}", f"host:{other}"
+    return 20 if topology.route(*ends) and not topology.leaves(*ends) else UNREACHABLE
 
 
 # What a description assumes because nothing states it.

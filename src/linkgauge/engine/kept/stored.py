@@ -121,7 +121,15 @@ _LARGE = 1 << 20
 def _result_pieces(result: Result) -> Iterator[bytes]:
     placements, readings = _ValueTable(), _ValueTable()
     columns = dict(_columns(result.cells, placements, readings))
-    common = dict(_shared_by_most(columns))
+    common: dict[str, object] = {}
+    for name in filter(columns.__contains__, _COMMON):
+        try:
+            found = Counter(columns[name])
+        except TypeError:  # it has no hash
+            continue
+        ((value, count),) = found.most_common(1)
+        if value not in _BLANK and count > 1 and 2 * count > len(columns[name]):
+            common[name] = value
     known = _fields_of(result)
     del known["cells"]
     known |= {"common": common, "placements": placements.values, "readings": readings.values}
@@ -168,17 +176,6 @@ def _columns(
 
 def _stored_parts(parts: tuple[TransferFigure, ...]) -> tuple[StoredPart, ...]:
     return tuple(StoredPart(one.transfer, one.bytes, expected=one.expected) for one in parts)
-
-
-def _shared_by_most(columns: Mapping[str, Sequence[object]]) -> Iterator[tuple[str, object]]:
-    for name in filter(columns.__contains__, _COMMON):
-        try:
-            found = Counter(columns[name])
-        except TypeError:  # it has no hash
-            continue
-        ((value, count),) = found.most_common(1)
-        if value not in _BLANK and count > 1 and 2 * count > len(columns[name]):
-            yield name, value
 
 
 def _own(

@@ -69,7 +69,13 @@ class EquivalentCells:
         ordered = tuple([cell.transfers[number] for number in equivalent.order])
         (result,) = measure([replace(cell, transfers=ordered)], size, repetition)
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
-        found = _Repeated(result, _named(result))
+        named = {
+            str(memory.place if is_place else memory): (number, which, is_place)
+            for number, transfer in enumerate(result.transfers)
+            for which, memory in enumerate(transfer.named)
+            for is_place in (False, True)
+        }
+        found = _Repeated(result, named)
         if result.status == "pass":
             self._repeated[at] = found
         return (self._of(cell, found, equivalent.order),)
@@ -98,15 +104,6 @@ class EquivalentCells:
             ),
             readings=self._shared(tuple([_read(one, own(one.memory)) for one in found.readings])),
         )
-
-
-def _named(cell: CellResult) -> dict[str, tuple[int, int, bool]]:
-    return {
-        str(memory.place if is_place else memory): (number, which, is_place)
-        for number, transfer in enumerate(cell.transfers)
-        for which, memory in enumerate(transfer.named)
-        for is_place in (False, True)
-    }
 
 
 # Thousands of cells have the same few.
