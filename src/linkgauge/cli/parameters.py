@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -132,20 +133,19 @@ def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
     if not settings.get("required"):
         settings["default"] = () if is_several else field.default
     if (action := settings.pop("action", None)) is not None:
-        settings |= {"callback": _instead(action), "expose_value": False}
+        settings |= {"callback": partial(_instead, action), "expose_value": False}
     if field.is_argument:
         return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
     names = [name, *field.flags_of(name)]
     return HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
 
 
-def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter, bool], None]:
-    def carry_out(context: Context, parameter: click.Parameter, asked: bool) -> None:
-        if asked:
-            action()
-            context.exit()
-
-    return carry_out
+def _instead(
+    action: Callable[[], object], context: Context, parameter: click.Parameter, asked: bool
+) -> None:
+    if asked:
+        action()
+        context.exit()
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:

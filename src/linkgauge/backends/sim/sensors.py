@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -158,7 +159,7 @@ class SimTelemetry:
             memory_clock=_clock(device, "memory"),
             memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
             max_clock=_clock(device, "sm"),
-            utilization=1.0 if symptoms.busy(device.name) else 0.0,
+            utilization=1.0 if symptoms.now(Busy, device.name) else 0.0,
             power_limit=float(power) if isinstance(power, int | float) else None,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=(_NOT_SIMULATED,),
@@ -168,14 +169,14 @@ class SimTelemetry:
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
         link = self._link(device, symptoms, idle=False)
         held = min(1.0, symptoms.rate({device.name}))
-        full = _clock(device, "sm")
+        full, hot = _clock(device, "sm"), symptoms.now(Hot, device.name)
         pcie = self._pcie.get(device.name)
         return Telemetry(
             memory=device.name,
             link_speed=link.speed,
             link_width=link.width,
             clock=None if full is None else full * held,
-            temperature=symptoms.temperature(device.name),
+            temperature=max((one.celsius for one in hot), default=None),
             throttled=(SLOWDOWN,) if held < 1 else (),
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )
@@ -238,6 +239,7 @@ SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
 """The number of errors that a bad link counts in each cell."""
 _WIDTHS = (1, 2, 4, 8, 16, 32)
+_Kind = TypeVar("_Kind", bound=Fault)
 _EQUIVALENT = 0.01
 """Rates count as equal if their relative difference is smaller than this."""
 
@@ -250,13 +252,8 @@ class Symptoms:
         self._cells, at = cells, max(0, cells - 1)
         self._now = [fault for fault in faults if at in fault.cells]
 
-    def temperature(self, device: str) -> float | None:
-        """Returns a device's temperature in °C, or None if no fault sets it."""
-        found = [one.celsius for one in self._now if isinstance(one, Hot) and one.aims_at({device})]
-        return max(found, default=None)
-
-    def busy(self, device: str) -> bool:
-        return any(isinstance(one, Busy) and one.aims_at({device}) for one in self._now)
+    def now(self, kind: type[_Kind], device: str) -> list[_Kind]:
+        return [one for one in self._now if isinstance(one, kind) and one.aims_at({device})]
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
         """Returns a PCIe link's state; None if speed or width are assumed or not described."""
