@@ -75,10 +75,29 @@ class _BusNumbering:
         self._models = _models(hardware)
         self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
         self._used: defaultdict[str, set[int]] = defaultdict(set)
-        for place in map(_place, hardware.cards):
-            if place is not None:
-                self._used[place[0]].add(place[1])
-        self._below = _hang(hardware, topology)
+        for domain, bus in filter(None, map(_place, hardware.cards)):
+            self._used[domain].add(bus)
+        joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
+        for link in hardware.links:
+            if link.kind == "pcie":
+                joined[link.a].append((link.b, link))
+                joined[link.b].append((link.a, link))
+        tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
+        tops += [node.name for node in hardware.nodes]
+        self._below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
+        devices = {unit.name for unit in hardware.cards}
+        seen, reached = set(tops), list(tops)
+        for here in reached:
+            for there, link in joined[here]:
+                if there not in seen:
+                    seen.add(there)
+                    self._below.setdefault(here, []).append((there, link))
+                    if there not in devices:
+                        reached.append(there)
+        for unit in hardware.cards:
+            if unit.name not in seen:
+                node = topology.nearest_node(unit.name)
+                self._below[f"host:{node}"].append((unit.name, None))
 
     def functions(self) -> Iterator[PciFunction]:
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
@@ -179,30 +198,6 @@ class _BusNumbering:
             f"machine description: domain {domain} has no PCI bus left: give devices pci addresses "
             "in several domains"
         )
-
-
-def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
-    for link in hardware.links:
-        if link.kind == "pcie":
-            joined[link.a].append((link.b, link))
-            joined[link.b].append((link.a, link))
-    tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
-    tops += [node.name for node in hardware.nodes]
-    below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
-    devices = {unit.name for unit in hardware.cards}
-    seen, reached = set(tops), list(tops)
-    for here in reached:
-        for there, link in joined[here]:
-            if there not in seen:
-                seen.add(there)
-                below.setdefault(here, []).append((there, link))
-                if there not in devices:
-                    reached.append(there)
-    for unit in hardware.cards:
-        if unit.name not in seen:
-            below[f"host:{topology.nearest_node(unit.name)}"].append((unit.name, None))
-    return below
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
