@@ -35,7 +35,7 @@ _PLACES: Mapping[str, Sequence[str]] = {
     "Between all devices at once": ("gpu:WITHIN_NODE",),
     "Copies while a device computes": ("gpu:OVERLAP",),
     "Single copies, flags and launches of devices": ("latency:LATENCY_OF_DEVICES",),
-    "Between processes and nodes": ("copies:BETWEEN_PROCESSES",),
+    "Between processes and nodes": ("processes:BETWEEN_PROCESSES",),
     "Over network interfaces": (),  # a room fills it; this is where it is listed
     "Between many nodes": ("nodes:NODES",),
 }
