@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -39,6 +40,7 @@ from . import inventory, pci, refusals
 from .faults import Fault
 from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
+from .quantities import Fraction
 from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
 from .sensors import SimTelemetry, Symptoms, adapters, network_counters, switch_links
@@ -281,7 +283,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
         own = self._description.noise_of(copies, does)
-        return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
+        added = [(demand.jitter, self._trouble.sigma(at)) for at, demand in enumerate(demands)]
+        return [replace(own, samples=Fraction(math.hypot(own.samples, *some))) for some in added]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         from .exchanging import SimCollective  # loaded for collectives alone

@@ -26,10 +26,6 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     far: Fraction = Fraction(0)
     by: Fraction = Fraction(0)
 
-    def concurrent(self, *others: float) -> Noise:
-        samples = Fraction(math.hypot(self.samples, *others))
-        return msgspec.structs.replace(self, samples=samples)
-
 
 class RunPosition:
     """A run's simulated time and random numbers. The numbers depend only on seed, `draw`, cell,
