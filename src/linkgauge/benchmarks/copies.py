@@ -4,8 +4,7 @@ In the text of a cell, d is the column's device, e stands for every other device
 near a device, and K the kind of engine. In a matrix, r is the row's device or node, c the column's.
 `by x` names the device that moves the bytes, with its copy engine (`ce`) or a kernel (`sm`): the
 destination in a read, the source in a write. Interfering copies move twice the bytes, to run longer
-than the measured copy. Sources: nvbandwidth 0.8, testcases_ce.cpp, testcases_sm.cpp; for the nine
-later tests, `--list` of 0.10."""
+than the measured copy. Sources: testcases_ce.cpp, testcases_sm.cpp of 0.8, and `--list` of 0.10."""
 
 from __future__ import annotations
 

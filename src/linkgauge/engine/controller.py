@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
-"""A function that returns the cells of a run that are repeated once more before it ends."""
+"""A function that returns the cells to repeat once more, with the indices of their results."""
 
 
 class Observer:
@@ -114,7 +114,8 @@ def go_on_with(
             if isinstance(state, PreciseRun):
                 _measure_what_is_left(state, kept, worker, observer)
                 is_asked = state.is_settled or state.repetitions.is_over
-                cells = () if is_asked else tuple(doubts(state.run()))
+                found, shown = () if is_asked else doubts(state.run()), state.repetitions.shown()
+                cells = tuple(CellAt(shown[one.table], one.place) for one in found)
                 if cells:
                     observer.say(f"measuring {count_of(len(cells))} once more, to be sure")
                 if cells or (state.repetitions.has_time_left and not state.is_settled):

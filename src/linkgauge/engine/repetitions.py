@@ -255,6 +255,11 @@ class Repetitions:
         is_cut = self._spending is not None and any(one.cut for one in self._cells)
         return is_cut and not self.is_over
 
+    def shown(self) -> list[int]:
+        """Returns the indices of the tables that are a run's results: others have no cell yet."""
+        every = enumerate(self._tables)
+        return [at for at, own in every if not own or any(one.taken for one in own.values())]
+
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
         return tuple(
