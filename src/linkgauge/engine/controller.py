@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from linkgauge.engine.kept.journal import (
@@ -239,7 +240,7 @@ def _show(
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    for number, of_round in groupby(cells, lambda cell: cell.round):
+    for number, of_round in groupby(cells, attrgetter("round")):
         if number is None:
             yield from ((cell,) for cell in of_round)
         else:

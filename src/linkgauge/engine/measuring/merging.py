@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
-from itertools import zip_longest
+from functools import lru_cache, partial
+from itertools import chain, zip_longest
 from typing import Any
 
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
         for repetitions in cells
     ]
     found = with_ranges(_each_once(whole, _figures), settings)
-    return _each_once(found, lambda cell: _conclusion(cell, settings))
+    return _each_once(found, partial(_conclusion, settings=settings))
 
 
 def _each_once(
@@ -57,10 +57,6 @@ def spent(*repetitions: CellResult) -> float:
     return max(
         seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
     )
-
-
-def _gates(cell: CellResult) -> tuple[int, ...]:
-    return tuple(gate for repetition in cell.repetitions for gate in repetition)
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
@@ -138,8 +134,9 @@ def _ranged(summary: Summary | None, known: Estimate | None, *levels: float) -> 
 
 
 def _figures(cell: CellResult) -> dict[str, Any]:
-    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.repetitions)))
-    modes = () if border is None else groups(cell.samples, _gates(cell), border)
+    gates = tuple(chain.from_iterable(cell.repetitions))
+    border = split(cell.samples, gates, tuple(map(sum, cell.repetitions)))
+    modes = () if border is None else groups(cell.samples, gates, border)
     summary = _summarized(cell.samples, _better(cell))
     if modes and summary is not None:
         summary = replace(summary, median=modes[0].median)
