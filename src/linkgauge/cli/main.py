@@ -55,14 +55,15 @@ def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
     TypeError if the function takes more than one struct of options."""
     carried = loaded(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
-    if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
+    kind = kinds[0] if kinds else None
+    if len(kinds) > 1 or not issubclass(kind or Options, Options):
         raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
-        params=[one for kind in kinds for one in parameters(kind)],
+        params=[*parameters(kind)] if kind else [],
         callback=lambda **given: hook.exit_code(
-            lambda: carried(*(typed(kind, given) for kind in kinds)), _ENDS
+            lambda: carried(typed(kind, given)) if kind else carried(), _ENDS
         ),
         help=carried.__doc__,
     )

@@ -168,6 +168,6 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 def typed(kind: type[_O], given: Mapping[str, Any]) -> _O:
     context = click.get_current_context()
-    sources = {name: context.get_parameter_source(name) for name in given}
-    names = {n for n, source in sources.items() if source is ParameterSource.COMMANDLINE}
+    by_user = ParameterSource.COMMANDLINE
+    names = {name for name in given if context.get_parameter_source(name) is by_user}
     return filled(kind, given, CommandLine(tuple(sys.argv[1:]), frozenset(names)))
