@@ -29,10 +29,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
-    whole = [
-        _join([_with_gates(repetition) for repetition in repetitions], known)
-        for repetitions in cells
-    ]
+    whole = [_join([*map(_with_gates, repetitions)], known) for repetitions in cells]
     found = with_ranges(_each_once(whole, _figures), settings)
     return _each_once(found, partial(_conclusion, settings=settings))
 
