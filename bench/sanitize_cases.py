@@ -19,7 +19,8 @@ from linkgauge.backends.protocol import RESULTS, Buffer, CheckedGroup, Copy, Gro
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operations.collective import NUMBERS, Collective, ElementOrigin
+from linkgauge.model.operations.collective import NUMBERS, Collective
+from linkgauge.model.operations.contents import ElementOrigin
 from linkgauge.model.operations.operation import ARRAYS, OperationName, named, size_of
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Transfer

@@ -12,11 +12,10 @@ from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
     Collective,
-    Content,
-    content_of,
     has_root,
     reduces,
 )
+from linkgauge.model.operations.contents import Content, content_of
 
 _ALL = (1 << 64) - 1
 _CODES = {"int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",

@@ -5,7 +5,8 @@ import pytest
 
 from linkgauge.backends.sim import trouble
 from linkgauge.backends.sim.machine import load
-from linkgauge.engine.workers.supervisor import Supervisor, workers_of
+from linkgauge.engine.workers import workers_of
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.settings import Settings, Simulation
 from sim_kit import planned

@@ -10,7 +10,7 @@ from kinds_kit import outcome
 from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.machine import parts_of
-from linkgauge.benchmarks.copies import MULTINODE
+from linkgauge.benchmarks.processes import MULTINODE
 from linkgauge.benchmarks.table import DeviceSet
 from nvbandwidth_reader import read_examples, read_tests
 

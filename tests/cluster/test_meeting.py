@@ -6,7 +6,8 @@ import pytest
 from linkgauge.engine.ranks.clocks import Clocks
 from linkgauge.engine.ranks.commands import Meet, PartyLeft, Said, TakePart
 from linkgauge.engine.ranks.meeting import Meetings
-from linkgauge.engine.workers.messages import FIRST, Measure
+from linkgauge.engine.workers.messages import Measure
+from linkgauge.engine.workers.outcomes import FIRST
 from linkgauge.machine.processes.channel import Done
 from linkgauge.model.ranks import LostRank, RankLost
 

@@ -9,7 +9,7 @@ import pytest
 
 from campaigns import FULL
 from launch_kit import by_variables, launch, mpich, openmpi
-from linkgauge.benchmarks.copies import BETWEEN_PROCESSES
+from linkgauge.benchmarks.processes import BETWEEN_PROCESSES
 
 NAMES = [row.name for row in BETWEEN_PROCESSES]
 OF_THE_PAGE = [

@@ -29,7 +29,8 @@ from linkgauge.engine.kept.journal import (
 )
 from linkgauge.engine.kept.run_state import state_of
 from linkgauge.engine.repetitions import Repetitions
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers import process
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
@@ -179,7 +180,7 @@ def test_a_busy_machine_leaves_more_time_for_the_report(monkeypatch):
     monkeypatch.setattr(budget.time, "process_time", lambda: 0.3)
     found = []
     for waited in (0.0, 1.0, 100.0):
-        monkeypatch.setattr(budget, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
+        monkeypatch.setattr(process, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
         found.append(budget_of(plan, SETTINGS, 40.0, 100.0))
     assert {one.most for one in found} == {40}
     quiet, busy, overloaded = (one.measuring for one in found)
@@ -196,7 +197,7 @@ def test_a_busy_machine_leaves_more_time_for_the_report_where_the_plan_says_how_
     monkeypatch.setattr(budget.time, "process_time", lambda: 0.3)
     found = []
     for waited in (0.0, 1.0, 100.0):
-        monkeypatch.setattr(budget, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
+        monkeypatch.setattr(process, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
         found.append(budget_of(plan, quick, "plan", 100.0))
     assert {one.most for one in found} == {60}
     quiet, busy, overloaded = (one.measuring for one in found)
@@ -213,7 +214,7 @@ class Ends(msgspec.Struct):
 
 @pytest.fixture
 def quiet(monkeypatch):
-    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {})
+    monkeypatch.setattr(process, "waits_for_cpu", lambda pid: {})
 
 
 def test_recorded_runs_took_about_as_long_as_their_plans_let_expect(quiet):
@@ -244,7 +245,7 @@ def test_what_is_expected_grows_with_waits_up_to_what_the_passes_may_take(quiet,
     assert expected_seconds(slow, SETTINGS, Promise(9.0, 18.0)) == pytest.approx(8.1)
     short = replace(SETTINGS, max_time=0.1)
     free = expected_seconds(slow, short, None)
-    monkeypatch.setattr(budget, "waits_for_cpu", lambda pid: {1: 3 * time.process_time()})
+    monkeypatch.setattr(process, "waits_for_cpu", lambda pid: {1: 3 * time.process_time()})
     assert expected_seconds(slow, short, None) == pytest.approx(4 * free, rel=0.1)
     assert expected_seconds(slow, SETTINGS, Promise(9.0, 9.0)) is None  # the user said it
     assert expected_seconds(slow, replace(SETTINGS, profiler="nsys"), None) is None

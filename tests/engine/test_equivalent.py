@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.measuring.equivalent import DRAWS
-from linkgauge.engine.workers.messages import FIRST, Repetition
+from linkgauge.engine.workers.outcomes import FIRST, Repetition
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings

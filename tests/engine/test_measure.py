@@ -6,7 +6,7 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.protocol import Pattern, SamplingPolicy
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers

@@ -20,9 +20,9 @@ from linkgauge.engine.kept.journal import (
     follow,
     repetitions_of,
 )
-from linkgauge.engine.repetitions import Repetitions
+from linkgauge.engine.repetitions import CellAt, Repetitions
 from linkgauge.engine.spending import REPETITIONS
-from linkgauge.engine.workers.messages import NOT_REACHED, unmeasured
+from linkgauge.engine.workers.outcomes import NOT_REACHED, unmeasured
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings, Simulation
 from linkgauge.report.words.run_notes import missed_precision, more_precise, unreached
@@ -62,13 +62,13 @@ class Clock:
         return [self.repetitions[benchmark, column] for column in "1234"]
 
 
-def ran(clock, seconds, plan=PLAN, observer=None, settings=SETTINGS):
+def ran(clock, seconds, plan=PLAN, observer=None, settings=SETTINGS, doubts=lambda run: ()):
     opened = Opened(
         id="1", label="l", command=(), started="s", machine=machine(), settings=settings,
         plan=plan, budget=Budget(seconds + 5, seconds + 5, 0.9 * seconds, seconds, ORDER),
     )  # fmt: skip
     records = [opened]
-    return records, execute((opened,), clock, records.append, observer or Observer())
+    return records, execute((opened,), clock, records.append, observer or Observer(), doubts)
 
 
 def test_time_goes_to_whole_benchmarks_by_rank_with_three_repetitions_of_each_cell(monkeypatch):
@@ -84,6 +84,19 @@ def test_time_goes_to_whole_benchmarks_by_rank_with_three_repetitions_of_each_ce
     assert [name for name, _ in first] == ["a"] * 4 + ["b"] * 4
     assert [name for name, _ in second] == ["b"] * 4 + ["a"] * 4
     assert assemble(records) == run
+
+
+def test_a_doubtful_cell_is_found_behind_tables_that_were_not_reached(monkeypatch):
+    """A run has no result of a table before any of its cells was measured."""
+    clock = Clock(monkeypatch)
+
+    def doubts(run):
+        assert [result.benchmark for result in run.results] == ["a", "b"]
+        return [CellAt(0, run.results[0].cells[0].place)]
+
+    ran(clock, 2.8, doubts=doubts)
+    assert clock.counts("a") == [REPETITIONS + 1, *[REPETITIONS] * 3]
+    assert clock.counts("b") == [REPETITIONS] * 4
 
 
 def test_a_benchmark_for_which_there_is_too_little_time_gets_as_many_cells_as_fit(monkeypatch):

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from fakes import machine
 from linkgauge.judge.expected.published import TABLE, published_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.hardware.cpu_families import FAMILIES, family_of
 from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
-from linkgauge.model.hardware.host_details import FAMILIES, HostDetails, family_of
+from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import NearCache

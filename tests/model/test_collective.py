@@ -15,12 +15,11 @@ from linkgauge.model.operations.collective import (
     Collective,
     bus_factor,
     colors_of,
-    content_of,
     groups_of,
     has_root,
-    origin_of,
     reduces,
 )
+from linkgauge.model.operations.contents import content_of, origin_of
 
 names = st.sampled_from(COLLECTIVE_NAMES)
 types = st.sampled_from(sorted(NUMBERS))

@@ -20,7 +20,8 @@ from linkgauge.model.stats.changes import (
     needed,
     within,
 )
-from linkgauge.model.stats.spread import CellSpread, Spread, doubted, spreads, varied
+from linkgauge.model.stats.moments import Spread
+from linkgauge.model.stats.spread import CellSpread, doubted, spreads, varied
 
 
 def side(*figures, of=None):

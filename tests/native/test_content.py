@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from collective_kit import carried_out, sent, stored
 from linkgauge._native import count_wrong, fill_content
-from linkgauge.model.operations.collective import (
-    NUMBERS,
-    REDUCTIONS,
-    Collective,
-    content_of,
-    origin_of,
-    reduces,
-    tolerance,
-)
+from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, Collective, reduces
+from linkgauge.model.operations.contents import content_of, origin_of, tolerance
 from native.arena import CPUS, cpu_lists, quick
 
 SIZE = 2048

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from command_kit import called
 from linkgauge.cli.main import application
+from linkgauge.engine.kept.reading import in_todays_words
 from linkgauge.engine.kept.runs import read_run
-from linkgauge.engine.kept.stored import in_todays_words
 from linkgauge.model.documents.result import RankTimes
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report

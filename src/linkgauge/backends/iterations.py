@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from linkgauge import _native
 from linkgauge.model.errors import BackendError, Unsupported
 
-from .protocol import MOST_BATCHES, Buffer, Copy, Gated, SamplingPolicy, Timing
+from .protocol import Buffer, Copy, Gated, SamplingPolicy, Timing, single_iterations
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -25,18 +25,10 @@ Named = tuple[str, Sequence[int]]
 _NANO = 1e-9
 WARM_UPS = 8
 """The number of iterations before the timed ones. They wake hardware that was idle."""
-_MOST = 512
-"""The largest number of iterations in a round of samples. All rounds together have enough for the
-99.9th percentile."""
 
 
 def address_of(library: ctypes.CDLL, function: str) -> int:
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
-
-
-def single_iterations(steps: int) -> SamplingPolicy:
-    """Returns a policy in which a sample is one iteration. Its time ÷ `steps` is a latency."""
-    return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):

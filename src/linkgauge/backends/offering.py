@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from linkgauge.model.errors import BackendError, Unsupported, pip_install
 from linkgauge.model.memory import Memory
@@ -23,9 +23,11 @@ from linkgauge.model.operations.operation import (
 )
 from linkgauge.registry import loaded
 
-from .iterations import Queue, ThreadedGroup, Worked, called, iterated
 from .protocol import Buffer, Copy, Group, Pattern
 from .rules import check_exchanges, check_work, lacking
+
+if TYPE_CHECKING:
+    from .iterations import Queue
 
 _PLACES: Mapping[object, str] = {
     "copy": "transfers:copies",
@@ -128,7 +130,9 @@ class Offering:
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         """Returns a group of copies, by default with a thread and a queue for each one."""
-        works: list[Worked] = []
+        from .iterations import ThreadedGroup, called  # loaded where the host times copies
+
+        works = []
         with ExitStack() as opened:
             for copy in copies:
                 made = opened.enter_context(ExitStack())
@@ -149,6 +153,8 @@ class Offering:
 
     def returning(self, copy: Copy) -> Group:
         """Returns a group in which a loop is a copy there and another back."""
+        from .iterations import iterated  # loaded where the host times copies
+
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)

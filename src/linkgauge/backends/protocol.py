@@ -142,6 +142,9 @@ class Timing(msgspec.Struct, frozen=True):
 
 MOST_BATCHES = 64
 """The largest number of batches behind one gate."""
+_MOST = 512
+"""The largest number of iterations in a round of samples. All rounds together have enough for the
+99.9th percentile."""
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
@@ -162,6 +165,11 @@ class SamplingPolicy(msgspec.Struct, frozen=True):
     rehearsed: bool = False
     steady: bool = False
     level: int = 0
+
+
+def single_iterations(steps: int) -> SamplingPolicy:
+    """Returns a policy in which a sample is one iteration. Its time ÷ `steps` is a latency."""
+    return SamplingPolicy(seconds=0.0, loops=1, batches=MOST_BATCHES, most=_MOST, steps=steps)
 
 
 class Group(Protocol):

@@ -35,7 +35,7 @@ _PLACES: Mapping[str, Sequence[str]] = {
     "Between all devices at once": ("gpu:WITHIN_NODE",),
     "Copies while a device computes": ("gpu:OVERLAP",),
     "Single copies, flags and launches of devices": ("latency:LATENCY_OF_DEVICES",),
-    "Between processes and nodes": ("copies:BETWEEN_PROCESSES",),
+    "Between processes and nodes": ("processes:BETWEEN_PROCESSES",),
     "Over network interfaces": (),  # a room fills it; this is where it is listed
     "Between many nodes": ("nodes:NODES",),
 }
@@ -232,13 +232,10 @@ def select(
         if not found:
             raise InputError(f"no benchmark begins with {prefix!r}: see 'linkgauge list'")
         wanted |= found
-    if len(wanted) == 1:
-        return tuple(row for row in map(CATALOG.__getitem__, wanted) if _is_asked(row, only_d2d))
-    of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
-    chosen = wanted or of_profile
-    ordered = (CATALOG[name] for name in dict.fromkeys((*_FIRST.get(profile, ()), *CATALOG)))
-    return tuple(row for row in ordered if row.name in chosen and _is_asked(row, only_d2d))
-
-
-def _is_asked(row: Row | Sweep, only_d2d: bool) -> bool:
-    return row.between_devices or not only_d2d
+    ordered: Iterable[str] = wanted
+    if len(wanted) != 1:  # else the others are not loaded
+        of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
+        chosen, first = wanted or of_profile, _FIRST.get(profile, ())
+        ordered = (name for name in dict.fromkeys((*first, *CATALOG)) if name in chosen)
+    rows = map(CATALOG.__getitem__, ordered)
+    return tuple(row for row in rows if row.between_devices or not only_d2d)

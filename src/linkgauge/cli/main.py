@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any, get_type_hints
@@ -14,7 +13,7 @@ import click
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.hooks import CORE, Hook, unsaid
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.registry import additions, deferred, hook_of, named, our_rooms, plugins
+from linkgauge.registry import additions, deferred, hook_of, loaded, named, our_rooms, plugins
 from linkgauge.report.formats import GLANCE, Format
 
 from . import streams
@@ -25,14 +24,14 @@ from .options import COMPLETES, Options, filled, instead
 from .parameters import beforehand, parameters, typed
 
 _CORE = {
-    "devices": ".devices:devices",
-    "list": ".list:list_benchmarks",
-    "run": ".run:run",
-    "copy": ".copy:copy",
-    "latency": ".latency:latency",
-    "show": ".show:show",
-    "report": ".report:report",
-    "doctor": ".doctor:doctor",
+    "devices": "linkgauge.cli.devices:devices",
+    "list": "linkgauge.cli.list:list_benchmarks",
+    "run": "linkgauge.cli.run:run",
+    "copy": "linkgauge.cli.copy:copy",
+    "latency": "linkgauge.cli.latency:latency",
+    "show": "linkgauge.cli.show:show",
+    "report": "linkgauge.cli.report:report",
+    "doctor": "linkgauge.cli.doctor:doctor",
 }
 _OURS = _CORE | {name: place for room in our_rooms() for name, place in room.commands.items()}
 _ORDER = (
@@ -42,12 +41,6 @@ _ORDER = (
 )  # fmt: skip
 COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_ORDER}))}
 """Each command's module and function, in the order of the overview."""
-
-
-def carried_out_by(place: str) -> Callable[..., int]:
-    module, _, function = place.partition(":")
-    carried: Callable[..., int] = getattr(import_module(module, __package__), function)
-    return carried
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -60,16 +53,17 @@ _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
     """Makes a click command of the function at `place`, which is called through `hook`. Raises
     TypeError if the function takes more than one struct of options."""
-    carried = carried_out_by(place)
+    carried = loaded(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
-    if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
+    kind = kinds[0] if kinds else None
+    if len(kinds) > 1 or not issubclass(kind or Options, Options):
         raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
-        params=[one for kind in kinds for one in parameters(kind)],
+        params=[*parameters(kind)] if kind else [],
         callback=lambda **given: hook.exit_code(
-            lambda: carried(*(typed(kind, given) for kind in kinds)), _ENDS
+            lambda: carried(typed(kind, given)) if kind else carried(), _ENDS
         ),
         help=carried.__doc__,
     )
@@ -171,7 +165,7 @@ class Application(click.Group):
 
 
 def _summary(place: str) -> tuple[str]:
-    return (paragraphs(carried_out_by(place).__doc__)[0],)
+    return (paragraphs(loaded(place).__doc__)[0],)
 
 
 @cache

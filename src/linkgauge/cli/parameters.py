@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -123,33 +124,28 @@ class _Read(click.ParamType[Any]):
         return self._read(param.opts[0] if param else "", known)
 
 
-def _type_of(hint: Any) -> Any:
-    kind = kind_of(hint)
-    if (read := reading_of(kind)) is not None:
-        return _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
-    return click.Path(path_type=Path) if kind is Path else kind
-
-
 def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
-    is_several = get_origin(hint) is tuple
-    settings = {"type": _type_of(hint), **field.settings}
+    is_several, kind = get_origin(hint) is tuple, kind_of(hint)
+    of: Any = click.Path(path_type=Path) if kind is Path else kind
+    if (read := reading_of(kind)) is not None:
+        of = _Read(read, click.INT if get_args(kind)[:1] == (int,) else None)
+    settings = {"type": of, **field.settings}
     if not settings.get("required"):
         settings["default"] = () if is_several else field.default
     if (action := settings.pop("action", None)) is not None:
-        settings |= {"callback": _instead(action), "expose_value": False}
+        settings |= {"callback": partial(_instead, action), "expose_value": False}
     if field.is_argument:
         return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
     names = [name, *field.flags_of(name)]
-    return HelpOption(names, multiple=is_several, is_flag=kind_of(hint) is bool, **settings)
+    return HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
 
 
-def _instead(action: Callable[[], object]) -> Callable[[Context, click.Parameter, bool], None]:
-    def carry_out(context: Context, parameter: click.Parameter, asked: bool) -> None:
-        if asked:
-            action()
-            context.exit()
-
-    return carry_out
+def _instead(
+    action: Callable[[], object], context: Context, parameter: click.Parameter, asked: bool
+) -> None:
+    if asked:
+        action()
+        context.exit()
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
@@ -172,6 +168,6 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 def typed(kind: type[_O], given: Mapping[str, Any]) -> _O:
     context = click.get_current_context()
-    sources = {name: context.get_parameter_source(name) for name in given}
-    names = {n for n, source in sources.items() if source is ParameterSource.COMMANDLINE}
+    by_user = ParameterSource.COMMANDLINE
+    names = {name for name in given if context.get_parameter_source(name) is by_user}
     return filled(kind, given, CommandLine(tuple(sys.argv[1:]), frozenset(names)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ from .options import Count, Options, Time, argument, option
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
     from linkgauge.engine.workers.process import WorkerProcess
-    from linkgauge.model.settings import Settings, Simulation
+    from linkgauge.model.settings import Settings
     from linkgauge.report.keeping import Display
 
 
@@ -100,13 +100,15 @@ def run(asked: RunOptions) -> int:
         linkgauge run --prefix host_to_ --size 64M,512M
         linkgauge run all_reduce --for 8h --max-temperature 85
     """
-    from linkgauge.engine.workers.process import WorkerProcess
     from linkgauge.machine.processes.launch import launched
 
     # It loads while the rest of this process loads. Ranks and simulated machines have none.
     alone = asked.resume is None and asked.simulated.machine is None and launched().size == 1
-    with ExitStack() as held:
-        first = held.enter_context(closing(WorkerProcess())) if alone else None
+    if not alone:
+        return _carry_out(asked, None)
+    from linkgauge.engine.workers.process import WorkerProcess
+
+    with closing(WorkerProcess()) as first:
         return _carry_out(asked, first)
 
 
@@ -122,20 +124,15 @@ def _carry_out(asked: RunOptions, first: WorkerProcess | None) -> int:
         from .requests import command_of, given
 
         return resume(asked.resume, given(asked), command_of(asked), display, wait=asked.wait)
-    unchanged = _unchanged(asked.simulated)
-    if unchanged is not None and not asked.dry_run:
-        from linkgauge.uses import what_if
+    if asked.simulated.change is not None and not asked.dry_run:
+        unchanged = common.simulation_of(asked.simulated.machine, asked.simulated.fault)
+        if unchanged is not None:
+            from linkgauge.uses import what_if
 
-        return what_if.carry_out(requested(asked), unchanged, display)
+            return what_if.carry_out(requested(asked), unchanged, display)
     from linkgauge.uses.measuring import carry_out
 
     return carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
-
-
-def _unchanged(simulated: common.Simulated) -> Simulation | None:
-    if simulated.change is None:
-        return None
-    return common.simulation_of(simulated.machine, simulated.fault)
 
 
 def displayed(asked: RunOptions) -> Display:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.benchmarks.copies import BETWEEN_PROCESSES
+from linkgauge.benchmarks.processes import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest, Selection

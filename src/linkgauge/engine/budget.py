@@ -10,13 +10,11 @@ from typing import Literal, NamedTuple
 
 from linkgauge.benchmarks.catalog import ranked
 from linkgauge.engine.measuring.sampler import REPETITION_SHARE
-from linkgauge.engine.workers.process import waits_for_cpu
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import REPETITION_SECONDS, Budget, Settings
 
-from .plan import Plan, able, most_seconds
+from .plan import Plan, able, most_seconds, setup_seconds
 from .repetitions import Repetitions
-from .spending import setup_seconds
 
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
@@ -101,6 +99,8 @@ def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) ->
 
 def _slowed() -> float:
     """Returns the factor by which waiting for CPUs has slowed down this process so far."""
+    from linkgauge.engine.workers.process import waits_for_cpu  # a simulated machine never waits
+
     return 1 + max(waits_for_cpu(os.getpid()).values(), default=0.0) / time.process_time()
 
 

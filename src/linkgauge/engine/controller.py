@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from linkgauge.engine.kept.journal import (
@@ -20,15 +21,8 @@ from linkgauge.engine.kept.journal import (
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
-from linkgauge.engine.workers.messages import (
-    NOT_REACHED,
-    Repetition,
-    Workers,
-    skipped_by_plan,
-    unmeasured,
-)
+from linkgauge.engine.workers.outcomes import NOT_REACHED, Repetition, skipped_by_plan, unmeasured
 from linkgauge.engine.workers.ranges import advice
-from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
 from linkgauge.model.documents.soak import FailedRepetition
 from linkgauge.model.hardware.machine import Machine
@@ -41,10 +35,12 @@ from .repetitions import CellAt, Repetitions
 
 if TYPE_CHECKING:
     from linkgauge.engine.kept.soak_state import SoakState
+    from linkgauge.engine.workers.messages import Workers
+    from linkgauge.machine.kernel_log import Follower
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
-"""A function that returns the cells of a run that are repeated once more before it ends."""
+"""A function that returns the cells to repeat once more, with the indices of their results."""
 
 
 class Observer:
@@ -119,14 +115,16 @@ def go_on_with(
             if isinstance(state, PreciseRun):
                 _measure_what_is_left(state, kept, worker, observer)
                 is_asked = state.is_settled or state.repetitions.is_over
-                cells = () if is_asked else tuple(doubts(state.run()))
+                found, shown = () if is_asked else doubts(state.run()), state.repetitions.shown()
+                cells = tuple(CellAt(shown[one.table], one.place) for one in found)
                 if cells:
                     observer.say(f"measuring {count_of(len(cells))} once more, to be sure")
                 if cells or (state.repetitions.has_time_left and not state.is_settled):
                     kept.keep(Again(cells))
                     _measure_what_is_left(state, kept, worker, observer)
-                for record in _unreached(state):
-                    kept.keep(record)
+                for number, one in [*state.repetitions.unreached()]:
+                    skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
+                    kept.keep(MeasuredRepetition(number, skipped))
             else:
                 _repeat(state, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
@@ -163,12 +161,6 @@ def _measure_what_is_left(
                     observer.finished(cell)
             shown = _show(shown, plan, repetitions, observer)
     _show(shown, plan, repetitions, observer)
-
-
-def _unreached(state: PreciseRun) -> Iterator[Record]:
-    for number, one in [*state.repetitions.unreached()]:
-        skipped = skipped_by_plan(one) or unmeasured(one, "skip", NOT_REACHED, "budget")
-        yield MeasuredRepetition(number, skipped)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
@@ -248,7 +240,7 @@ def _show(
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    for number, of_round in groupby(cells, lambda cell: cell.round):
+    for number, of_round in groupby(cells, attrgetter("round")):
         if number is None:
             yield from ((cell,) for cell in of_round)
         else:

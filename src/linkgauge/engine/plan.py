@@ -25,12 +25,14 @@ from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import size_of, title_of, tournament
-from .spending import setup_seconds
 
 Plan = tuple[PlannedTable, ...]
 
 NUMBER = 8
 """Bytes of a floating-point number."""
+_SETUP_SECONDS = 0.1
+_SETUP_RATE = 1e9
+"""The least rate of allocating, filling, warming up and verifying a cell, in bytes/s (a guess)."""
 NO_BACKEND = "none"
 """Backend of a device benchmark on a machine without accelerators."""
 
@@ -186,11 +188,6 @@ def _at_once(table: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
     return msgspec.structs.replace(table, cells=tuple(cells))
 
 
-def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
-    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
-    return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
-
-
 def _table(
     benchmark: Benchmark,
     shared: Shared,
@@ -198,6 +195,7 @@ def _table(
     reasons: Sequence[str | None],
     title: str,
 ) -> PlannedTable:
+    origins = (origin_of(benchmark.name), plugin_of(benchmark.backend))
     return by_name(
         PlannedTable,
         benchmark,
@@ -206,7 +204,7 @@ def _table(
         size=size,
         unit=benchmark.unit.symbol,
         better=benchmark.unit.better,
-        plugins=_plugins(benchmark),
+        plugins=tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET,
         cells=tuple(
             by_name(
                 PlannedCell,
@@ -295,6 +293,11 @@ def peak_memory(plan: Plan) -> dict[str, int]:
 
 SIMULATED_SECONDS = 0.0005
 """Approximate wall time of a simulated cell, and of each of its transfers."""
+
+
+def setup_seconds(size: int) -> float:
+    """Estimates the most seconds that it takes to prepare and verify a cell of `size` bytes."""
+    return _SETUP_SECONDS + size / _SETUP_RATE
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.measuring.merging import merge, spent
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.settings import Budget, Settings
@@ -32,7 +33,9 @@ from .enough import (
     is_enough,
     least_repetitions,
 )
-from .spending import Spending
+
+if TYPE_CHECKING:
+    from .spending import Spending
 
 _PICKED = 24
 """The number of cells that are repeated several times to show how equivalent cells vary. If there
@@ -117,6 +120,8 @@ class Repetitions:
             _pick(peers.cells)
         self._spending = None
         if budget is not None and budget.order:
+            from .spending import Spending  # loaded where the user gave a time
+
             groups = {
                 number: list(dict.fromkeys(
                     tuple(each.number for each in one.together)
@@ -154,7 +159,11 @@ class Repetitions:
         cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
-        lacking = {one.number: lack for one in reached if (lack := self._lack(one)) > 0}
+        lacking = {
+            one.number: lack
+            for one in reached
+            if (lack := self._least_of(one) - len(one.taken)) > 0
+        }
         seconds = spending.until - self.at
         if found := spending.reach(seconds - spending.reserved(lacking)):
             return [self._cells[number] for number in found]
@@ -162,9 +171,6 @@ class Repetitions:
             most = max(lacking.values())
             return [self._cells[number] for number, lack in lacking.items() if lack == most]
         return self._affordable(reached, seconds)
-
-    def _lack(self, one: _Cell) -> int:
-        return self._least_of(one) - len(one.taken)
 
     def order(self) -> Sequence[int]:
         """Returns the tables' indices in this pass's order. Second repetitions go backwards, so
@@ -250,6 +256,11 @@ class Repetitions:
         is_cut = self._spending is not None and any(one.cut for one in self._cells)
         return is_cut and not self.is_over
 
+    def shown(self) -> list[int]:
+        """Returns the indices of the tables that are a run's results: others have no cell yet."""
+        every = enumerate(self._tables)
+        return [at for at, own in every if not own or any(one.taken for one in own.values())]
+
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
         return tuple(
@@ -267,7 +278,7 @@ class Repetitions:
     def count_left(self) -> int:
         spending = self._spending
         lacking = {
-            one.number: max(one in self._due, self._lack(one))
+            one.number: max(one in self._due, self._least_of(one) - len(one.taken))
             for one in self._cells
             if (not one.ended and (one.taken or spending is None)) or one in self._due
         }
@@ -295,19 +306,21 @@ class Repetitions:
 
     def cells(self, table: int) -> list[CellResult]:
         """Returns a table's measured cells in the plan's order, with their repetitions merged."""
-        return [self._shown(one) for one in self._tables[table].values() if one.taken]
-
-    def _shown(self, one: _Cell) -> CellResult:
-        merged = self._merged(one)
-        if not one.cut or merged.stopped not in ("noise", "max-time"):
-            return merged
-        if self._spending is None:
-            return replace(merged, stopped="budget") if merged.stopped == "noise" else merged
-        notes = tuple(
-            replace(note, budget=True) if isinstance(note, Imprecise) else note
-            for note in merged.notes
-        )
-        return replace(merged, stopped="budget", notes=notes)
+        found: list[CellResult] = []
+        for one in self._tables[table].values():
+            if not one.taken:
+                continue
+            merged = self._merged(one)
+            if one.cut and self._spending is not None and merged.stopped in ("noise", "max-time"):
+                notes = tuple(
+                    replace(note, budget=True) if isinstance(note, Imprecise) else note
+                    for note in merged.notes
+                )
+                merged = replace(merged, stopped="budget", notes=notes)
+            elif one.cut and merged.stopped == "noise":
+                merged = replace(merged, stopped="budget")
+            found.append(merged)
+        return found
 
     def _least(self, peers: _Peers) -> int:
         if self._settings.samples is not None:

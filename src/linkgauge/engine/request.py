@@ -223,7 +223,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
-        with_cpus = self.with_cpus or bool(self.backends) or self._is_named
+        with_cpus = self.with_cpus or bool(self.backends)
+        if not isinstance(self.what, Selection):
+            with_cpus = True
+        elif self.what.names or self.what.prefixes:  # but not to compare configurations
+            with_cpus |= self.settings.profile != COMPARISON
         found = fabrics(machine, self.devices, node, with_cpus=with_cpus)
         asked = self.settings.sizes if self.profile is None else ()
         hosts = tuple(rank.host for rank in machine.ranks)
@@ -239,14 +243,6 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
             for each in found
         )
-
-    @property
-    def _is_named(self) -> bool:
-        """Whether benchmarks or transfers are named. False for a comparison of configurations."""
-        if not isinstance(self.what, Selection):
-            return True
-        is_compared = self.settings.profile == COMPARISON
-        return bool(self.what.names or self.what.prefixes) and not is_compared
 
 
 def is_first_look(request: RunRequest, machine: Machine) -> bool:

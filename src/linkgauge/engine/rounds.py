@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.host_details import family_of
 from linkgauge.model.hardware.machine import Machine, Node
 from linkgauge.model.transfer import Benchmark, PairSample, Place, SampledPairs
 
@@ -117,6 +116,8 @@ def part_of_cache(machine: Machine, node: Node) -> int:
     if last is not None:
         part = min(whole, last.size * len(node.cpus) // max(last.shared_by, 1))
     if machine.is_virtual:  # which does not show how many CPUs share a cache
+        from linkgauge.model.hardware.cpu_families import family_of
+
         family = family_of(details.cpu_code)
         of_core = family.cache_per_core if family is not None else None
         part = min(part, (of_core or _UNLISTED) * len(node.cpus))

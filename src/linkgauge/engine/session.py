@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,15 +22,12 @@ from linkgauge.engine.kept.folder import (
     keep_topology,
 )
 from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
-from linkgauge.engine.workers.messages import Workers
-from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.engine.workers.supervisor import workers_of
-from linkgauge.machine.kernel_log import following
+from linkgauge.engine.workers import workers_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator
-from linkgauge.model.settings import Budget, EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
 from .budget import budget_of
@@ -39,6 +37,10 @@ from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .request import RunRequest, Selection, is_first_look
 from .rounds import draw
+
+if TYPE_CHECKING:
+    from linkgauge.engine.workers.messages import Workers
+    from linkgauge.engine.workers.process import WorkerProcess
 
 
 class Session:
@@ -149,7 +151,8 @@ class Session:
         with ExitStack() as held:
             held.enter_context(collecting_seldom())
             devices = devices_measured(self.machine, plan)
-            held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
+            if devices:
+                held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
             if request.tune:
                 self._tune(observer)
             opened = self._open(plan)
@@ -162,7 +165,11 @@ class Session:
                             self._worker.profile(request.settings.profiler, self.folder)
                         journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                         sink = held.enter_context(closing(journal)).append
-                log = held.enter_context(following(self.machine))
+                log = None
+                if not opened.simulated:  # a simulated machine has no kernel
+                    from linkgauge.machine.kernel_log import following
+
+                    log = held.enter_context(following(self.machine))
                 observer.begun(self.machine)
                 return execute((opened,), self._worker, sink, observer, doubts, log)
             except KeyboardInterrupt:  # the journal is there, and so has to be what it names
@@ -190,6 +197,12 @@ class Session:
             self.folder = create_run_folder(Path(request.out), accelerator, request.label, started)
             if request.settings.profile == COMPARISON:
                 keep_topology(self.folder, machine)
+        named = request.what.names if isinstance(request.what, Selection) else ()
+        budget = budget_of(plan, request.settings, request.budget, self._began, named)
+        if budget is not None:  # a session's later plans get the time that is left
+            left = max(self.until - time.monotonic(), 0.0)
+            budget = msgspec.structs.replace(budget, measuring=min(budget.measuring, left))
+            self.until = time.monotonic() + budget.measuring
         return Opened(
             id=self.folder.name if self.folder else started,
             label=request.label,
@@ -199,20 +212,9 @@ class Session:
             machine=machine,
             settings=request.settings,
             plan=plan,
-            budget=self._budget(plan),
+            budget=budget,
             options=request.options,
         )
-
-    def _budget(self, plan: Plan) -> Budget | None:
-        """Returns the plan's time budget. A session's later plans get the time that is left."""
-        request, what = self.request, self.request.what
-        named = what.names if isinstance(what, Selection) else ()
-        found = budget_of(plan, request.settings, request.budget, self._began, named)
-        if found is not None:
-            left = max(self.until - time.monotonic(), 0.0)
-            found = msgspec.structs.replace(found, measuring=min(found.measuring, left))
-            self.until = time.monotonic() + found.measuring
-        return found
 
     def _tune(self, observer: Observer) -> None:
         """Tunes one device of each model, for 30 to 40 s. Raises InputError if no device can be."""

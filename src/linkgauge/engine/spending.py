@@ -16,22 +16,13 @@ from linkgauge.model.documents.result import PlannedTable
 from linkgauge.model.settings import REPETITION_SECONDS, Budget
 
 from .enough import REPETITIONS
+from .plan import setup_seconds
 
 _RECENT = 9
 """The number of recent repetitions from which the time of the next one is estimated."""
 
 Group = tuple[int, ...]
 """The cells that are measured at the same time, by their numbers."""
-
-SETUP_SECONDS = 0.1
-SETUP_RATE = 1e9
-"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
-estimates only."""
-
-
-def setup_seconds(size: int) -> float:
-    """Estimates the most seconds that it takes to prepare and verify a cell of `size` bytes."""
-    return SETUP_SECONDS + size / SETUP_RATE
 
 
 class Spending:

@@ -16,7 +16,7 @@ from linkgauge.model.units import COLLECTIVE
 
 from .doctor import concerns, diagnose, failed
 from .doctor.busy import is_host_taken
-from .findings import Evidence, Finding, Undetectable, evidence_of
+from .findings import Finding, Undetectable, evidence_of
 from .peers import behind
 from .verdict import BELOW, judge, pair_of
 
@@ -104,7 +104,11 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
         cell.verdict for result in run.results for cell in result.cells
         if not (names and cell.verdict in BELOW and spoken(result, cell) in names)
     }  # fmt: skip
-    cpus = run.machine.host.cpus
+    undetectable, cpus = tuple[Undetectable, ...](), run.machine.host.cpus
+    if evidence.is_comparable:
+        from .undetectable import undetectable_of
+
+        undetectable = undetectable_of(evidence)
     low = "low" in verdicts and any(
         used.isdisjoint(one.touched) and not is_host_taken(one, cpus)
         for one in cases_of(evidence)
@@ -113,25 +117,9 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(
         code or int(low or failed(findings)), findings, low=low, found=(*found, *notes),
         broken=code in _BROKEN, judged=verdicts != {"not judged"},
-        perhaps_low="perhaps low" in verdicts, undetectable=_undetectable(evidence),
+        perhaps_low="perhaps low" in verdicts, undetectable=undetectable,
         waived=(*waived, *notes),
     )  # fmt: skip
-
-
-def _undetectable(evidence: Evidence) -> tuple[Undetectable, ...]:
-    if not evidence.is_comparable:
-        return ()
-    from .undetectable import undetectable_of
-
-    return undetectable_of(evidence)
-
-
-def _unsteady(evidence: Evidence) -> frozenset[str]:
-    if not evidence.is_comparable:
-        return frozenset()
-    from .blame.unsteady import unsteady
-
-    return unsteady(evidence)
 
 
 def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
@@ -140,7 +128,11 @@ def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...
     if why_unjudged(run) is not None:
         return ()
     evidence = evidence_of(judge(run))
-    doubted, numbers = _unsteady(evidence), {id(one): at for at, one in enumerate(evidence.results)}
+    doubted, numbers = frozenset[str](), {id(one): at for at, one in enumerate(evidence.results)}
+    if evidence.is_comparable:
+        from .blame.unsteady import unsteady
+
+        doubted = unsteady(evidence)
     once = {one.case.number for one in behind(evidence) if not one.is_sure}
     return tuple(
         CellAt(numbers[id(case.result)], case.cell.place)

@@ -82,10 +82,7 @@ def _least(*values: float | None) -> float | None:
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     """Returns the PCIe links of accelerators and RDMA adapters, and of the switches above them."""
-    return tuple(_hops(evidence))
-
-
-def _hops(evidence: Evidence) -> Iterator[PcieChain]:
+    found: list[PcieChain] = []
     machine = evidence.machine
     named = machine.named | {one.pci: one.device for one in machine.known.adapters if one.pci}
     adapters = {one.pci for one in machine.known.adapters}
@@ -114,7 +111,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                 port = None if machine.is_virtual else latest.get(function.parent or "")
                 at = function.address
                 is_sure = at in confirmed or at in adapters  # adapters' links do not slow down
-                yield PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure)
+                found.append(PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure))
+    return tuple(found)
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:

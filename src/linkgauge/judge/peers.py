@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -138,7 +139,7 @@ def _standings(members: Sequence[Case]) -> Iterator[_Standing]:
         return
     logs = {case: math.log(case.figure) for case in members}
     whole = Moments.over(logs.values())
-    ordered = sorted(members, key=lambda case: case.figure)
+    ordered = sorted(members, key=attrgetter("figure"))
     places, figures = {case: at for at, case in enumerate(ordered)}, [one.figure for one in ordered]
     touching = grouped((part, case) for case in members for part in case.timed)
     kinds = grouped((part.kind, part) for part in touching)

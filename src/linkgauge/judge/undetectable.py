@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 
 from linkgauge.judge.blame.cases import listed
 from linkgauge.judge.blame.leftover import Comparison, compared
@@ -29,7 +30,8 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     if not (rows := rows_of(evidence)):
         return ()
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
-    classes = grouped((row.peers, row) for row in sorted(rows, key=lambda row: -row.figure))
+    ordered = sorted(rows, key=attrgetter("figure"), reverse=True)
+    classes = grouped((row.peers, row) for row in ordered)
     comparison = {one.part: one for one in compared(rows, by_part)}
     lone, fill = alone(rows), _fills(evidence)
 

@@ -224,10 +224,12 @@ def unjudged(cell: CellResult) -> CellResult:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    sharing = expectations.sharing(result)
+    sharing = LinkSharing(expectations.machine.wiring, result)
     cells = [_judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells]
-    judged = replace(result, cells=spared(cells))
-    if len(cells) > 1:
+    if any(cell.does.collective is not None for cell in cells):
+        return replace(result, cells=spared(cells))
+    judged = replace(result, cells=tuple(cells))
+    if cells and cells[0].does.follows_pointers:
         from .plateaus import with_levels
 
         return with_levels(judged)
@@ -298,7 +300,9 @@ def _beside(
     size = _size(one, cell)
     if one.summary is None or not size:
         return "not judged"
-    seconds = _seconds(cell, size)
+    seconds: Callable[[float], float] = lambda rate: size / rate  # noqa: E731
+    if cell.report.is_latency:
+        seconds = float
     usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
     bounds = estimate.bounds or usual
     longest, enough = (seconds(expected) / share + estimate.start for share in bounds)
@@ -309,10 +313,6 @@ def _beside(
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
     return 1 if cell.work or cell.does.product else one.bytes or 0
-
-
-def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)
 
 
 RISING = 1.05

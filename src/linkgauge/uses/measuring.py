@@ -6,20 +6,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session, opened
-from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history import is_off
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.report.files import resumable
 from linkgauge.report.keeping import Display, Keeper, Remember
+
+if TYPE_CHECKING:
+    from linkgauge.engine.workers.process import WorkerProcess
 
 _T = TypeVar("_T")
 

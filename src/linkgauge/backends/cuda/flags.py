@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 from linkgauge import _native
-from linkgauge.backends.iterations import WARM_UPS, IteratedGroup, single_iterations
-from linkgauge.backends.protocol import Gated, Timing
+from linkgauge.backends.iterations import WARM_UPS, IteratedGroup
+from linkgauge.backends.protocol import Gated, Timing, single_iterations
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
 from .device import CudaDevice, KernelLaunch, device_memory

@@ -7,13 +7,8 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.protocol import Gated, SamplingPolicy, Wrong
-from linkgauge.model.operations.collective import (
-    Collective,
-    Counts,
-    ElementOrigin,
-    content_fields,
-    origin_of,
-)
+from linkgauge.model.operations.collective import Collective, Counts
+from linkgauge.model.operations.contents import ElementOrigin, content_fields, origin_of
 
 POISON = 0xA5
 """The value of every byte in a receive buffer before a check."""

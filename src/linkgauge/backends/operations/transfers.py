@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from linkgauge.backends.iterations import ThreadedGroup, iterated, single_iterations
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.protocol import Copy, Group, single_iterations
 from linkgauge.backends.rules import check_alone, check_copy_engine, check_flags, lacking
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
@@ -23,6 +22,8 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     """Returns copies by a copy engine, timed one by one if the device has a clock."""
+    from linkgauge.backends.iterations import ThreadedGroup  # loaded where the host times copies
+
     check_alone(copies)
     group = on.moving([check_copy_engine(copies[0])], does)
     if not isinstance(group, ThreadedGroup):  # whose copies the host times, many at once
@@ -55,6 +56,8 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     """Times calls until the host knows their end. The second and further copies load the link."""
+    from linkgauge.backends.iterations import iterated  # loaded where the host times copies
+
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)

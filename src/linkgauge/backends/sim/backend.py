@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
-from linkgauge.backends.protocol import RESULTS, Buffer, Copy, SamplingPolicy
+from linkgauge.backends.protocol import RESULTS, Buffer, Copy, SamplingPolicy, single_iterations
 from linkgauge.backends.rules import check_alone, of_exchange, refused
 from linkgauge.model.by_name import by_name
 from linkgauge.model.errors import Phase, Unsupported
@@ -40,16 +40,10 @@ from . import inventory, pci, refusals
 from .faults import Fault
 from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
+from .quantities import Fraction
 from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
-from .sensors import (
-    SimTelemetry,
-    Symptoms,
-    interfaces,
-    network_counters,
-    rdma,
-    switch_links,
-)
+from .sensors import SimTelemetry, Symptoms, adapters, network_counters, switch_links
 from .trouble import Trouble
 
 if TYPE_CHECKING:
@@ -57,8 +51,6 @@ if TYPE_CHECKING:
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
-_Motion = tuple[tuple[Movement, ...], list[Noise]]
-"""The movement and the relative noise of each copy."""
 
 
 def simulate(
@@ -88,6 +80,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             self.carried, self.has_own_arrays = (*self.carried, *ARRAY_NAMES), False
         self.refusal = cache(self._refusal)
         self._way_of = cache(self._way)
+        self.forget_ways = self._way_of.cache_clear
         self._course = RunPosition(self._description.seed, draw)
         self._trouble = Trouble(self.faults, self._resources)
         self._stall = self._trouble.stall if faults else None
@@ -98,19 +91,14 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         them by the cell's number."""
         self.equivalent: Hashable = None
         """The key of the likeness of the cell that is measured; None if it is not known."""
-        self._solved: dict[Hashable, _Motion] = {}
+        self._solved: dict[Hashable, tuple[tuple[Movement, ...], list[Noise]]] = {}
+        """The movement and the relative noise of each copy."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         self._room = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             self._room[Memory(self.name, device.index)] = int(device.group.memory)
-
-    def devices(self) -> tuple[Device, ...]:
-        return self._devices
-
-    @cached_property
-    def _devices(self) -> tuple[Device, ...]:
-        return tuple(
+        self._devices = tuple(
             by_name(
                 Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
                 memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
@@ -118,15 +106,19 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             for unit in self._hardware.devices
         )  # fmt: skip
 
+    def devices(self) -> tuple[Device, ...]:
+        return self._devices
+
     def host(self) -> Host:
         return inventory.host(self._hardware)
 
     def look(self) -> Inventory:
         """Returns all facts of the machine, as they are after the cells measured so far."""
-        symptoms = self._symptoms()
+        symptoms = Symptoms(self.faults, self._cells)
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
+        ports = list(adapters(self._hardware, self._topology))
         found = Inventory(
             host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
@@ -135,26 +127,25 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._description.routing,
             assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=tuple(rdma(self._hardware)),
-            interfaces=tuple(interfaces(self._hardware, self._topology)),
+            adapters=tuple(adapter for adapter, _ in ports),
+            interfaces=tuple(interface for _, interface in ports),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
         return self._looked
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
-        """Returns the adapters' present counters; none if the machine has no faults."""
-        return network_counters(self._hardware, self._symptoms()) if self.faults else ()
+        """Returns the adapters' present counters; none without faults."""
+        if not self.faults or not self._hardware.adapters:
+            return ()
+        return network_counters(self._hardware, Symptoms(self.faults, self._cells))
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        return self._sensors.accelerators(self._symptoms())
+        return self._sensors.accelerators(Symptoms(self.faults, self._cells))
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        symptoms = Symptoms(self._hardware, self.faults, self._at) if self.faults else None
+        symptoms = Symptoms(self.faults, self._at) if self.faults else None
         return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
-
-    def _symptoms(self) -> Symptoms:
-        return Symptoms(self._hardware, self.faults, self._cells)
 
     def clock(self) -> float:
         return self._course.now
@@ -201,11 +192,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return own(buffer, SimBuffer, self.name)
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> SimGroup:
-        moving, sigmas = self._motion(copies, does)
-        makes = RESULTS.get(does.array.kind) if does.array is not None else None
-        return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
-
-    def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
         # Equivalent cells of a machine without faults move in the same way.
         is_shared = self.equivalent is not None and not self.faults
         key = (self.equivalent, does.name, len(copies)) if is_shared else None
@@ -215,7 +201,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             known = self._moving(copies, demands), sigmas
             if key is not None:
                 self._solved[key] = known
-        return known
+        makes = RESULTS.get(does.array.kind) if does.array is not None else None
+        return SimGroup(copies, *known, self._course, self._stall, makes=makes)
 
     def returning(self, copy: Copy) -> SimGroup:
         group = self.moving([copy], named("copy-ping-pong"))
@@ -296,7 +283,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
         own = self._description.noise_of(copies, does)
-        return [own.concurrent(d.jitter, self._trouble.sigma(at)) for at, d in enumerate(demands)]
+        added = [(demand.jitter, self._trouble.sigma(at)) for at, demand in enumerate(demands)]
+        return [replace(own, samples=Fraction(math.hypot(own.samples, *some))) for some in added]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         from .exchanging import SimCollective  # loaded for collectives alone
@@ -352,7 +340,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         found = likeness_of(ways)
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
-        states = tuple(map(self._sensors.state, devices))
+        states = tuple([self._sensors.nameless[index] for index in devices])
         kinds = self._hardware.kinds
         unlike = [kinds.get(str(one.place)) for one in memories] if kinds else ()
         key = size, cell.report, cell.operation, found.key, latencies, states, *unlike
@@ -361,9 +349,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))
         return way_of(transfer, demand, self._resources.capacity)
-
-    def forget_ways(self) -> None:
-        self._way_of.cache_clear()
 
     def close(self) -> None:
         self.forget_ways()  # before the run is written; buffers are freed one by one

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from signal import Signals
 from typing import Any, ClassVar
 
@@ -72,7 +73,7 @@ class Fault(msgspec.Struct, frozen=True):
             for field in _parameters(type(self))
             if (value := getattr(self, field.name)) != field.default
         )
-        return f"{_name(type(self))} {self.target}{''.join(given)}"
+        return f"{type(self).__name__.lower()} {self.target}{''.join(given)}"
 
 
 class Slow(Fault, frozen=True):
@@ -174,12 +175,8 @@ class NoMem(Strike, frozen=True):
     phase: Phase = "allocate"
 
 
-def _name(kind: type[Fault]) -> str:
-    return kind.__name__.lower()
-
-
 _KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
-FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
+FAULTS: dict[str, type[Fault]] = {kind.__name__.lower(): kind for kind in _KINDS}
 """All kinds of faults by name, in the order of `--list-faults`."""
 
 
@@ -223,14 +220,11 @@ def _match(pattern: str, text: str, form: str) -> re.Match[str]:
     return match
 
 
-def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        number = int(_match(r"[0-9]{1,9}", text, form)[0])
-        if not least <= number <= most:
-            raise InputError(f"expected {form}")
-        return number
-
-    return read
+def _whole(least: int, most: int, form: str, text: str) -> int:
+    number = int(_match(r"[0-9]{1,9}", text, form)[0])
+    if not least <= number <= most:
+        raise InputError(f"expected {form}")
+    return number
 
 
 def _fraction(text: str) -> float:
@@ -269,13 +263,10 @@ def _cells(text: str) -> OrdinalRange:
     return cells
 
 
-def _named(values: dict[str, Any]) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        if text not in values:
-            raise InputError(f"expected {_listed(values)}")
-        return values[text]
-
-    return read
+def _named(values: dict[str, Any], text: str) -> Any:
+    if text not in values:
+        raise InputError(f"expected {_listed(values)}")
+    return values[text]
 
 
 def _phase(phase: Phase) -> str:
@@ -287,22 +278,22 @@ PARAMETERS: dict[str, Parameter] = {
     "phase": Parameter(
         "the phase of the cell in which it occurs",
         # In the first phase, `plan`, a cell has touched nothing yet.
-        _named({_phase(phase): phase for phase in PHASES[1:]}),
+        partial(_named, {_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
     ),
     "rate": Parameter("the rate that remains, as a share", _fraction, _decimal),
     "per_cell": Parameter("change of the rate per cell, -0.1% or 0.1%", _signed_fraction, _decimal),
     "sigma": Parameter("standard deviation, as a share of the median", _fraction, _decimal),
     "every": Parameter(
-        "samples between stalls", _whole(1, 10**9, "a number of samples, 1 or more"), str
+        "samples between stalls", partial(_whole, 1, 10**9, "a number of samples, 1 or more"), str
     ),
     "for": Parameter("the seconds that a stall lasts", _seconds, _decimal),
     "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
     "offset": Parameter("its byte", lambda text: 0 if text == "0" else parse_size(text), str),
-    "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
+    "bit": Parameter("the bit of that byte", partial(_whole, 0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
         "the signal that kills the worker",
-        _named({"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
+        partial(_named, {"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
         lambda signal: str(signal.name).removeprefix("SIG"),
     ),
 }
@@ -355,7 +346,7 @@ def _read_parameter(
 ) -> tuple[str, Any]:
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     if not match or match[1] not in takes:
-        problem = f"{_name(kind)} takes {_listed(takes)}, each as NAME=VALUE"
+        problem = f"{kind.__name__.lower()} takes {_listed(takes)}, each as NAME=VALUE"
         raise NotationError(problem, text, token.start())
     at = token.start() + match.start(2)
     try:

@@ -120,17 +120,23 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
 def build(description: Description) -> Hardware:
     """Expands a description. Raises InputError with the name of the wrong field."""
-    nodes = tuple(_nodes(description.host.nodes))
+    nodes: list[NodeUnit] = []
+    first = 0
+    for group in description.host.nodes:
+        for index in range(len(nodes), len(nodes) + group.count):
+            cpus = tuple(range(first, first + group.cpus))
+            nodes.append(NodeUnit(f"host:{index}", index, cpus, group))
+            first += group.cpus
     devices = tuple(_devices(description.devices))
     adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
     switches = tuple(
-        SwitchUnit(name, group)
-        for group in description.switches
-        for name in _names("switch", group.name)
+        SwitchUnit(name, switch)
+        for switch in description.switches
+        for name in _names("switch", switch.name)
     )
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
-    parts = Hardware(description, nodes, devices, switches, adapters)
+    parts = Hardware(description, tuple(nodes), devices, switches, adapters)
     links = tuple(_links(description, set(parts.names)))
     for what, names in (("switches", parts.names), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -159,15 +165,6 @@ def expand(text: str) -> tuple[str, ...]:
     if not match:
         return (text,)
     return tuple(f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
-
-
-def _nodes(groups: Sequence[NodeGroup]) -> Iterator[NodeUnit]:
-    first = index = 0
-    for group in groups:
-        for _ in range(group.count):
-            yield NodeUnit(f"host:{index}", index, tuple(range(first, first + group.cpus)), group)
-            index += 1
-            first += group.cpus
 
 
 def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
@@ -233,7 +230,13 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
             for end in (a, b):
                 if end not in names:
                     raise _wrong(f"no {end!r}", where)
-            rate = _rate(group.kind, kind)
+            if kind.rate is not None:
+                rate = kind.rate * kind.count
+            elif kind.kind == "pcie" and kind.speed and kind.width:
+                rate = link_rate(kind.speed, kind.width) * kind.count
+            else:
+                problem = "give a rate, or speed and width of a pcie link"
+                raise _wrong(problem, f"$.link_kinds.{group.kind}")
             name = group.name or f"{a}-{b}"
             yield SimLink(name, a, b, kind.kind, group.kind, kind, rate)
 
@@ -256,14 +259,6 @@ def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
             raise _wrong(f"{len(many)} do not share {len(few)} evenly", where)
         for number, one in enumerate(many):
             yield one, few[number * len(few) // len(many)]
-
-
-def _rate(name: str, kind: LinkKind) -> float:
-    if kind.rate is not None:
-        return kind.rate * kind.count
-    if kind.kind == "pcie" and kind.speed and kind.width:
-        return link_rate(kind.speed, kind.width) * kind.count
-    raise _wrong("give a rate, or speed and width of a pcie link", f"$.link_kinds.{name}")
 
 
 def _wrong(problem: str, field: str | None = None) -> InputError:

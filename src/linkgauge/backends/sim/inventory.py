@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from linkgauge.model.by_name import by_name
@@ -13,7 +13,6 @@ from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.hardware.pcie import generation
 from linkgauge.model.units import approximate_size
 
-from .description import HostDescription
 from .hardware import DeviceUnit, Hardware, NodeUnit, SimLink
 from .topology import SimTopology
 
@@ -29,23 +28,17 @@ _TICKS = 10**6
 def host(hardware: Hardware) -> Host:
     about, nodes = hardware.description.host, hardware.nodes
     total = sum(node.group.memory for node in nodes)
+    found: list[Node] = []
+    for node in nodes:
+        size, cache = int(node.group.memory), int(node.group.cache)
+        first = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
+        cores, kind = tuple(sorted(first.values())), node.group.kind
+        found.append(Node(node.index, node.cpus, size, _free(size), cache, cores=cores, kind=kind))
     return by_name(
         Host,
         about,
         cpus=sum(len(node.cpus) for node in nodes),
-        nodes=tuple(
-            Node(
-                node.index,
-                node.cpus,
-                size,
-                _free(size),
-                int(node.group.cache),
-                cores=_first(about, node),
-                kind=node.group.kind,
-            )
-            for node in nodes
-            for size in (int(node.group.memory),)
-        ),
+        nodes=tuple(found),
         memory_total=total,
         memory_available=_free(total),
         memlock_limit=None,
@@ -63,7 +56,17 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         for node in nodes
         for cpu in node.cpus
     }
+    unknown: list[Gap] = []
+    if about.architecture not in _ISA:
+        unknown.append(Gap("/proc/cpuinfo does not report it", "instruction set"))
+    if about.hypervisor:
+        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
+        unknown.append(Gap(sets, "frequency governor"))
+    if not in_groups:
+        unknown.append(Gap(NO_GROUPS, "IOMMU"))
+    unknown.append(Gap(NO_TABLE, "DIMM rate"))
     passes = about.iommu == "passthrough" and not about.hypervisor
+    caches = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
     return by_name(
         HostDetails,
@@ -72,7 +75,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         cores=len(cores),
         threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
         isa=_ISA.get(about.architecture),
-        caches=_caches(nodes),
+        caches=tuple(CpuCache(3, "unified", size, cpus) for size, cpus in caches),
         distances={
             node.index: about.distances[node.index]
             if about.distances is not None
@@ -92,39 +95,19 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         steal=0.0,
         gpudirect=("nvidia_peermem" if about.gpudirect else "none") if hardware.adapters else None,
         cpu_ticks=float(len(cpus) * _TICKS),
-        unknown=tuple(_unknown(about, in_groups)),
+        unknown=tuple(unknown),
     )
-
-
-def _unknown(about: HostDescription, in_groups: bool) -> Iterator[Gap]:
-    if about.architecture not in _ISA:
-        yield Gap("/proc/cpuinfo does not report it", "instruction set")
-    if about.hypervisor:
-        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
-        yield Gap(sets, "frequency governor")
-    if not in_groups:
-        yield Gap(NO_GROUPS, "IOMMU")
-    yield Gap(NO_TABLE, "DIMM rate")
 
 
 def _free(total: int) -> int:
     return (total - total // 16) >> 10 << 10
 
 
-def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    found = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
-    return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
-
-
-def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
-    by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
-    return tuple(sorted(by_core.values()))
-
-
 def _distance(one: int, other: int, topology: SimTopology) -> int:
     if one == other:
         return 10
-    return 20 if topology.joins(one, other) else UNREACHABLE
+    ends = f"host:{one}", f"host:{other}"
+    return 20 if topology.route(*ends) and not topology.leaves(*ends) else UNREACHABLE
 
 
 # What a description assumes because nothing states it.

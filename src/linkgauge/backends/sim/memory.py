@@ -211,39 +211,32 @@ class SimGroup(Gated):
 
     def open(self) -> None:
         super().open()
-        for copy in self._copies:
-            _move_bytes(copy, self._makes)
+        for copy in self._copies:  # once: further loops would move the same bytes
+            source, destination = copy.source, copy.destination
+            if not isinstance(destination, SimBuffer):
+                continue
+            if not isinstance(source, SimBuffer):
+                destination.fill(copy.size, Pattern.CONSTANT, copy.seed, inverted=False)
+            elif self._makes is not None:
+                compute(source, destination, copy.size, self._makes, copy.seed)
+            elif copy.transfer.both_ways:
+                exchange(source, destination, copy.size)
+            else:
+                move(source, destination, copy.size)
 
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()
         course = self._course
-        progress = tuple(
-            self._progress(number, movement, loops * batches * course.noise(number, sigma))
-            for number, (movement, sigma) in enumerate(self._policies)
-        )
+        progress: list[tuple[float, ...]] = []
+        for number, (movement, sigma) in enumerate(self._policies):
+            factor = loops * batches * course.noise(number, sigma)
+            stall = self._stall(number, course.sample) if self._stall is not None else 0.0
+            ends = [end * factor + stall for end in self._ends[number]]
+            progress.append((movement.turn * factor, *ends))
         # Counted from the common start: kernels of one device wait for each other.
         seconds = tuple(times[-1] for times in progress)
         course.pass_by(max(seconds))
-        return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
-
-    def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
-        return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
-
-
-def _move_bytes(copy: Copy, makes: Pattern | None) -> None:
-    # Further loops would move the same bytes.
-    source, destination = copy.source, copy.destination
-    if not isinstance(destination, SimBuffer):
-        return
-    if not isinstance(source, SimBuffer):
-        destination.fill(copy.size, Pattern.CONSTANT, copy.seed, inverted=False)
-    elif makes is not None:
-        compute(source, destination, copy.size, makes, copy.seed)
-    elif copy.transfer.both_ways:
-        exchange(source, destination, copy.size)
-    else:
-        move(source, destination, copy.size)
+        return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), tuple(progress))
 
 
 def _checksum(copy: Copy) -> int | None:

@@ -4,7 +4,6 @@ without a `pcie` link (NVLink-C2C) is below its nearest node. Bus numbers may be
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
@@ -55,7 +54,7 @@ def functions(
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
-    return tuple(sorted(found, key=lambda one: [int(n, 16) for n in re.split("[:.]", one.address)]))
+    return tuple(sorted(found, key=lambda one: (len(one.address), one.address)))
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
@@ -76,10 +75,29 @@ class _BusNumbering:
         self._models = _models(hardware)
         self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
         self._used: defaultdict[str, set[int]] = defaultdict(set)
-        for place in map(_place, hardware.cards):
-            if place is not None:
-                self._used[place[0]].add(place[1])
-        self._below = _hang(hardware, topology)
+        for domain, bus in filter(None, map(_place, hardware.cards)):
+            self._used[domain].add(bus)
+        joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
+        for link in hardware.links:
+            if link.kind == "pcie":
+                joined[link.a].append((link.b, link))
+                joined[link.b].append((link.a, link))
+        tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
+        tops += [node.name for node in hardware.nodes]
+        self._below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
+        devices = {unit.name for unit in hardware.cards}
+        seen, reached = set(tops), list(tops)
+        for here in reached:
+            for there, link in joined[here]:
+                if there not in seen:
+                    seen.add(there)
+                    self._below.setdefault(here, []).append((there, link))
+                    if there not in devices:
+                        reached.append(there)
+        for unit in hardware.cards:
+            if unit.name not in seen:
+                node = topology.nearest_node(unit.name)
+                self._below[f"host:{node}"].append((unit.name, None))
 
     def functions(self) -> Iterator[PciFunction]:
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
@@ -92,7 +110,9 @@ class _BusNumbering:
                 if seat is not None:
                     bridges[seat.domain, top].append(seat)
         for (domain, _), seats in bridges.items():
-            root = self._root_bus(domain, min(seat.bus for seat in seats))
+            used = self._used[domain]
+            root = self._free_bus(domain, min(seat.bus for seat in seats)) if 0 in used else 0
+            used.add(root)
             for number, seat in enumerate(seats):
                 # From device 1 up, with functions 1 to 7 each, as AMD numbers root ports.
                 address = f"{domain}:{root:02x}:{1 + number // 7:02x}.{1 + number % 7}"
@@ -134,30 +154,24 @@ class _BusNumbering:
                      "max_read_request": kind.max_read_request}  # fmt: skip
         elif port != "endpoint":
             sizes |= {"max_payload": _LEAST_SIZE, "max_read_request": _LEAST_SIZE}
+        unknown = () if self._grouped else (Gap(NOT_GROUPED, "iommu_group"),)
+        if link is None:
+            packets = _OF_PACKETS if port == "endpoint" else ()
+            unknown = (*unknown, Gap(NOT_DESCRIBED, *_OF_LINK, *packets))
+        maker = self._makers.get(ids[0])
         return PciFunction(
             address=address,
             vendor=ids[0],
             device=ids[1],
-            name=self._name(ids),
+            name=self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}"),
             numa_node=seat.node,
             port=port,
             parent=parent,
             link=link or PciLink(),
             errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
-            unknown=tuple(self._unknown(port, link)),
+            unknown=unknown,
             **{"class_code": _BRIDGE, "revision": 0, **sizes, **others},
         )
-
-    def _name(self, ids: tuple[int, int]) -> str | None:
-        maker = self._makers.get(ids[0])
-        return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
-
-    def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
-        if not self._grouped:
-            yield Gap(NOT_GROUPED, "iommu_group")
-        if link is None:
-            packets = _OF_PACKETS if port == "endpoint" else ()
-            yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
         unit = self._units[name]
@@ -174,12 +188,6 @@ class _BusNumbering:
         near = self._topology.nearest_node(name)
         return _BusSlot(unit, link, near, domain, bus, inner, below)
 
-    def _root_bus(self, domain: str, lowest: int) -> int:
-        if 0 not in self._used[domain]:
-            self._used[domain].add(0)
-            return 0
-        return self._free_bus(domain, lowest)
-
     def _free_bus(self, domain: str, under: int) -> int:
         used = self._used[domain]
         for bus in chain(range(under - 1, 0, -1), range(_BUSES - 1, under, -1)):
@@ -190,30 +198,6 @@ class _BusNumbering:
             f"machine description: domain {domain} has no PCI bus left: give devices pci addresses "
             "in several domains"
         )
-
-
-def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
-    for link in hardware.links:
-        if link.kind == "pcie":
-            joined[link.a].append((link.b, link))
-            joined[link.b].append((link.a, link))
-    tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
-    tops += [node.name for node in hardware.nodes]
-    below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
-    devices = {unit.name for unit in hardware.cards}
-    seen, reached = set(tops), list(tops)
-    for here in reached:
-        for there, link in joined[here]:
-            if there not in seen:
-                seen.add(there)
-                below.setdefault(here, []).append((there, link))
-                if there not in devices:
-                    reached.append(there)
-    for unit in hardware.cards:
-        if unit.name not in seen:
-            below[f"host:{topology.nearest_node(unit.name)}"].append((unit.name, None))
-    return below
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:

@@ -44,7 +44,11 @@ def quantity(kind: type, value: object) -> object:
             return Size(parse_size(text))
         except InputError as error:
             raise ValueError(str(error)) from error
-    found = _scaled(text, *_UNITS[kind])
+    expected, units = _UNITS[kind]
+    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
+    if not match or len(text) > 40:
+        raise ValueError(f"{expected} expected, found {text[:40]!r}")
+    found = float(match[1]) * units[match[2]]
     if kind in (Rate, Share) and found <= 0:
         raise ValueError(f"{'a rate' if kind is Rate else 'an efficiency'} of 0 moves nothing")
     return kind(found)
@@ -57,10 +61,3 @@ _UNITS: dict[type, tuple[str, dict[str, float]]] = {
     **dict.fromkeys((Fraction, Share), ("a share such as 0.5 or 50%", {"": 1.0, "%": 0.01})),
 }
 """An example of each quantity, and its units."""
-
-
-def _scaled(text: str, expected: str, units: dict[str, float]) -> float:
-    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
-    if not match or len(text) > 40:
-        raise ValueError(f"{expected} expected, found {text[:40]!r}")
-    return float(match[1]) * units[match[2]]

@@ -26,10 +26,6 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     far: Fraction = Fraction(0)
     by: Fraction = Fraction(0)
 
-    def concurrent(self, *others: float) -> Noise:
-        samples = Fraction(math.hypot(self.samples, *others))
-        return msgspec.structs.replace(self, samples=samples)
-
 
 class RunPosition:
     """A run's simulated time and random numbers. The numbers depend only on seed, `draw`, cell,
@@ -37,7 +33,7 @@ class RunPosition:
 
     def __init__(self, seed: int, draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
-        self._factors: dict[Noise, tuple[float, float]] = {}
+        self._factors: dict[Noise, tuple[float, float]] = {}  # and how much a disturbance slows
         self.now = 0.0
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
@@ -59,25 +55,21 @@ class RunPosition:
 
     def noise(self, number: int, noise: Noise) -> float:
         """Returns a random factor near 1 (log-normal) for the transfer `number` of this sample."""
-        known = self._factors.get(noise)
-        if known is None:
-            known = self._factors[noise] = self._of_kind(noise)
-        factor, disturbed = known
+        if noise not in self._factors:
+            tag = (self._at or (0, 0))[1] + 2
+            repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
+            far = _mix(repetition ^ 1)
+            factor = math.exp(noise.repetitions * _normal(repetition) + noise.runs * _normal(run))
+            is_disturbed = _part(_mix(far)) < noise.far
+            slowed = -noise.by * math.log(_part(far)) if is_disturbed else 0.0
+            self._factors[noise] = factor, slowed
+        factor, disturbed = self._factors[noise]
         if not (noise.samples or disturbed):
             return factor
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
         if disturbed:
             factor *= 1 + disturbed * 2 * _part(_mix(bits))
         return factor * math.exp(noise.samples * _normal(bits))
-
-    def _of_kind(self, noise: Noise) -> tuple[float, float]:
-        # The second number is how much a disturbance slows the repetition.
-        tag = (self._at or (0, 0))[1] + 2
-        repetition, run = _mix(self._drawn ^ tag << 48), _mix(self._drawn ^ 1 << 48)
-        far = _mix(repetition ^ 1)
-        factor = math.exp(noise.repetitions * _normal(repetition) + noise.runs * _normal(run))
-        is_disturbed = _part(_mix(far)) < noise.far
-        return factor, -noise.by * math.log(_part(far)) if is_disturbed else 0.0
 
 
 def _part(bits: int) -> float:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -64,7 +65,7 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
     )
 
 
-def rdma(hardware: Hardware) -> Iterator[Adapter]:
+def adapters(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[Adapter, Interface]]:
     for unit in hardware.adapters:
         ends = (
             link.b if link.a == unit.name else link.a
@@ -73,7 +74,7 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
             for _ in range(link.common.count)
         )
         for name in ports_of(unit):
-            yield Adapter(
+            adapter = Adapter(
                 name=name,
                 pci=unit.pci,
                 state="active",
@@ -81,6 +82,18 @@ def rdma(hardware: Hardware) -> Iterator[Adapter]:
                 link_layer=unit.group.link_layer,
                 leads_to=next(ends, None),
             )
+            interface = Interface(
+                name=name,
+                up=True,
+                kind=unit.group.link_layer,
+                driver=_DRIVERS.get(unit.group.vendor_id),
+                speed=unit.reported_rate,
+                mtu=unit.group.mtu,
+                node=topology.node_of(unit),
+                pci=unit.pci,
+                rdma=unit.name,
+            )
+            yield adapter, interface
 
 
 def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCounters, ...]:
@@ -91,24 +104,6 @@ def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCou
         if link.kind == "network"
         for end in (link.a, link.b)
         if end in units
-    )
-
-
-def interfaces(hardware: Hardware, topology: SimTopology) -> Iterator[Interface]:
-    return (
-        Interface(
-            name=name,
-            up=True,
-            kind=unit.group.link_layer,
-            driver=_DRIVERS.get(unit.group.vendor_id),
-            speed=unit.reported_rate,
-            mtu=unit.group.mtu,
-            node=topology.node_of(unit),
-            pci=unit.pci,
-            rdma=unit.name,
-        )
-        for unit in hardware.adapters
-        for name in ports_of(unit)
     )
 
 
@@ -131,15 +126,12 @@ class SimTelemetry:
             (switch,) = {link.a, link.b} - {name}
             if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
-        well = Symptoms(hardware)
+        well = Symptoms()
         self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
-        self._nameless = tuple(replace(state, memory="") for state in self._healthy)
+        self.nameless = tuple(replace(state, memory="") for state in self._healthy)
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
         return tuple(self._describe(device, symptoms) for device in self._devices)
-
-    def state(self, index: int) -> Telemetry:
-        return self._nameless[index]
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
         """Returns a device's telemetry. `symptoms` is None if the machine has no faults."""
@@ -154,6 +146,7 @@ class SimTelemetry:
             for name, kind in _STATED.items()
             if isinstance(group.properties.get(name), kind)
         }
+        rate = group.memory_rate_reported or group.memory_rate
         power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
         return by_name(
             Accelerator,
@@ -164,9 +157,9 @@ class SimTelemetry:
             link=self._link(device, symptoms, idle=True),
             links=(*self._links(device, symptoms), *self._unused_links(device)),
             memory_clock=_clock(device, "memory"),
-            memory_rate=_memory_rate(device),
+            memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
             max_clock=_clock(device, "sm"),
-            utilization=1.0 if symptoms.busy(device.name) else 0.0,
+            utilization=1.0 if symptoms.now(Busy, device.name) else 0.0,
             power_limit=float(power) if isinstance(power, int | float) else None,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=(_NOT_SIMULATED,),
@@ -174,15 +167,16 @@ class SimTelemetry:
         )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
-        link, held = self._link(device, symptoms, idle=False), symptoms.clock(device.name)
-        full = _clock(device, "sm")
+        link = self._link(device, symptoms, idle=False)
+        held = min(1.0, symptoms.rate({device.name}))
+        full, hot = _clock(device, "sm"), symptoms.now(Hot, device.name)
         pcie = self._pcie.get(device.name)
         return Telemetry(
             memory=device.name,
             link_speed=link.speed,
             link_width=link.width,
             clock=None if full is None else full * held,
-            temperature=symptoms.temperature(device.name),
+            temperature=max((one.celsius for one in hot), default=None),
             throttled=(SLOWDOWN,) if held < 1 else (),
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )
@@ -195,7 +189,8 @@ class SimTelemetry:
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
-            count, active = link.common.count, symptoms.active(link)
+            count = link.common.count
+            active = _active(count, symptoms.rate(names_of(link)))
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
             reported = link.common.state_reported
@@ -230,13 +225,6 @@ def _kind(name: str) -> tuple[str, str | None]:
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
 
-def _memory_rate(device: DeviceUnit) -> float | None:
-    if "memory_rate" in device.group.assumed:
-        return None
-    reported = device.group.memory_rate_reported or device.group.memory_rate
-    return None if reported is None else float(reported)
-
-
 def _clock(device: DeviceUnit, name: str) -> float | None:
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
@@ -251,6 +239,7 @@ SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
 """The number of errors that a bad link counts in each cell."""
 _WIDTHS = (1, 2, 4, 8, 16, 32)
+_Kind = TypeVar("_Kind", bound=Fault)
 _EQUIVALENT = 0.01
 """Rates count as equal if their relative difference is smaller than this."""
 
@@ -258,38 +247,26 @@ _EQUIVALENT = 0.01
 class Symptoms:
     """The effects of faults on a machine's facts after `cells` cells have been measured."""
 
-    def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
+    def __init__(self, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
         self._cells, at = cells, max(0, cells - 1)
         self._now = [fault for fault in faults if at in fault.cells]
 
-    def clock(self, device: str) -> float:
-        """Returns the fraction of the full clock at which a device runs."""
-        return min(1.0, self._rate({device}))
-
-    def temperature(self, device: str) -> float | None:
-        """Returns a device's temperature in °C, or None if no fault sets it."""
-        found = [one.celsius for one in self._now if isinstance(one, Hot) and one.aims_at({device})]
-        return max(found, default=None)
-
-    def busy(self, device: str) -> bool:
-        return any(isinstance(one, Busy) and one.aims_at({device}) for one in self._now)
+    def now(self, kind: type[_Kind], device: str) -> list[_Kind]:
+        return [one for one in self._now if isinstance(one, kind) and one.aims_at({device})]
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
         """Returns a PCIe link's state; None if speed or width are assumed or not described."""
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
-        speed, width = _trained(kind.speed, kind.width, self._rate(names_of(link)))
+        speed, width = _trained(kind.speed, kind.width, self.rate(names_of(link)))
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
         if idle and kind.idle_speed is not None:
             speed = min(speed, kind.idle_speed)
         # What carries more than it shows only rests: it may train to all that it can.
         rests = link.rate > link_rate(kind.speed, kind.width) * kind.count
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
-
-    def active(self, link: SimLink) -> int:
-        return _active(link.common.count, self._rate(names_of(link)))
 
     def errors(self, link: SimLink) -> int:
         names = names_of(link)
@@ -299,7 +276,7 @@ class Symptoms:
             if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
-    def _rate(self, names: Set[str]) -> float:
+    def rate(self, names: Set[str]) -> float:
         aimed = [fault for fault in self._faults if fault.aims_at(names)]
         return least_rate(aimed, (max(0, self._cells - 1),))
 

@@ -74,10 +74,6 @@ class SimTopology:
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
-    def joins(self, one: int, other: int) -> bool:
-        ends = f"host:{one}", f"host:{other}"
-        return self.route(*ends) is not None and not self.leaves(*ends)
-
     def leaves(self, one: str, other: str) -> bool:
         """Whether traffic between two parts crosses a network, from one adapter to another."""
         route = self.route(one, other)

@@ -58,14 +58,14 @@ class Trouble:
             numbers = [min(self._cells)] * len(copies)
         touched = [demand.touched for demand in demands]
         self._copies = list(zip(numbers, copies, touched, strict=True))
-        return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
-
-    def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        # Host threads are no shared resource, so a fault lowers the transfer's own rate.
-        aimed = self._aimed({str(copy.transfer.engine.owner)})
-        rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
-        flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
-        return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
+        slowed: list[Demand] = []
+        for number, copy, demand in zip(numbers, copies, demands, strict=True):
+            # Host threads are no shared resource, so a fault lowers the transfer's own rate.
+            aimed = self._aimed({str(copy.transfer.engine.owner)})
+            rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
+            flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
+            slowed.append(demand if rate == 1 else msgspec.structs.replace(demand, flow=flow))
+        return slowed
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
         """Returns each resource's bytes/s: the lowest that faults leave in any current cell."""

@@ -41,8 +41,6 @@ from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.shareable import Argument, FileName, Label, OwnName, Time
 
-from .stored import current, in_todays_words
-
 if TYPE_CHECKING:
     from .fitting import Fitting
 
@@ -252,7 +250,8 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
-    from .fitting import Fitting  # only readers need it
+    from .fitting import Fitting  # only readers need these
+    from .reading import current, in_todays_words
 
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):

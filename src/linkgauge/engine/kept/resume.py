@@ -11,7 +11,7 @@ from linkgauge.engine.budget import seconds_between
 from linkgauge.engine.controller import Doubts, Observer, go_on_with, now
 from linkgauge.engine.interrupts import collecting_seldom
 from linkgauge.engine.locks import devices_measured, hold
-from linkgauge.engine.workers.supervisor import workers_of
+from linkgauge.engine.workers import workers_of
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError

@@ -27,10 +27,11 @@ from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import lies_near, why_no_run
 from .outline import outline_of
-from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
+from .packed import SAMPLES_BIN
 from .ranges import with_todays_ranges
+from .reading import MOST_SAMPLES, Once, PackedSeries, ResultReader, current, in_todays_words
 from .run_state import state_of
-from .stored import Once, ResultReader, current, in_todays_words, spread_texts
+from .stored import spread_texts
 
 VARY_FILE = "vary.json"
 PACKED = ".tar.zst"

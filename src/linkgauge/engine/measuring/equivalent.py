@@ -12,7 +12,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from linkgauge.engine.workers.messages import Repetition
+from linkgauge.engine.workers.outcomes import Repetition
 from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
 from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.inventory import Reading
@@ -25,7 +25,7 @@ DRAWS = 4
 """How often a repetition of equivalent cells is simulated, each time with different noise. So
 statistics over equivalent cells stay meaningful (docs/simulation-method.md)."""
 
-Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
+Measure = Callable[[Sequence[PlannedCell], int, Repetition], tuple[CellResult, ...]]
 
 
 class _Repeated(NamedTuple):
@@ -51,7 +51,7 @@ class EquivalentCells:
         if len(cells) == 1:
             equivalent = self._simulated.likeness(cells[0], size)
         if equivalent is None:
-            return measure(cells)
+            return measure(cells, size, repetition)
         if self._pass != repetition.number:
             self._pass = repetition.number
             self._repeated.clear()
@@ -67,9 +67,15 @@ class EquivalentCells:
         self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
         # Equivalent cells use one order, so that a resumed run has the same figures.
         ordered = tuple([cell.transfers[number] for number in equivalent.order])
-        (result,) = measure([replace(cell, transfers=ordered)])
+        (result,) = measure([replace(cell, transfers=ordered)], size, repetition)
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
-        found = _Repeated(result, _named(result))
+        named = {
+            str(memory.place if is_place else memory): (number, which, is_place)
+            for number, transfer in enumerate(result.transfers)
+            for which, memory in enumerate(transfer.named)
+            for is_place in (False, True)
+        }
+        found = _Repeated(result, named)
         if result.status == "pass":
             self._repeated[at] = found
         return (self._of(cell, found, equivalent.order),)
@@ -98,15 +104,6 @@ class EquivalentCells:
             ),
             readings=self._shared(tuple([_read(one, own(one.memory)) for one in found.readings])),
         )
-
-
-def _named(cell: CellResult) -> dict[str, tuple[int, int, bool]]:
-    return {
-        str(memory.place if is_place else memory): (number, which, is_place)
-        for number, transfer in enumerate(cell.transfers)
-        for which, memory in enumerate(transfer.named)
-        for is_place in (False, True)
-    }
 
 
 # Thousands of cells have the same few.

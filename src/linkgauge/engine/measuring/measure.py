@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
@@ -29,7 +29,7 @@ from linkgauge.backends.protocol import (
     Works,
     follows,
 )
-from linkgauge.engine.workers.messages import FIRST, Repetition, failed, received
+from linkgauge.engine.workers.outcomes import FIRST, Repetition, failed, received
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
@@ -39,69 +39,8 @@ from linkgauge.model.transfer import Report
 
 from .measurement import Extra, Measurement
 from .pool import BufferPool
-from .sampler import Sample, TrackedGroup, run_once, take_samples, warm_up
+from .sampler import Sample, run_once, take_samples, warm_up
 from .telemetry import sensing
-
-# Groups of several backends as one: host threads and a device's engines at the same time; and host
-# threads that have nobody to wait for.
-
-
-class CombinedGroup:
-    """Groups of copies that run at the same time, each group on another backend. `places` are the
-    indices of each group's copies. `opened` closes all groups. `lasting` is 0 or, if all copies are
-    endless, the seconds until they end. The host times the total, because the clocks of backends
-    need not agree."""
-
-    policy = SamplingPolicy()
-
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        places: Sequence[Sequence[int]],
-        opened: ExitStack,
-        lasting: float = 0.0,
-    ) -> None:
-        self._groups = groups
-        self._places = places
-        self._opened = [0.0] * len(groups)
-        self._lasting = lasting
-        self.close = opened.close
-
-    @property
-    def most_loops(self) -> int:
-        return min(group.most_loops for group in self._groups)
-
-    def arm(self, loops: int, batches: int = 1) -> None:
-        for group in self._groups:
-            group.arm(loops, batches)
-
-    def open(self) -> None:
-        # A group that cannot hold all loops enqueues the rest when opened, which takes time.
-        for number in sorted(range(len(self._groups)), key=lambda n: -self._groups[n].most_loops):
-            self._opened[number] = time.monotonic()
-            self._groups[number].open()
-
-    def wait(self) -> Timing:
-        if self._lasting:
-            time.sleep(self._lasting)
-        timings = [group.wait() for group in self._groups]
-        first = min(self._opened)
-        span = time.monotonic() - first
-        placed = sorted(
-            (place, at, number)
-            for at, places in enumerate(self._places)
-            for number, place in enumerate(places)
-        )
-        return Timing(
-            seconds=tuple(timings[at].seconds[number] for _, at, number in placed),
-            span=span,
-            checksums=tuple(timings[at].checksums[number] for _, at, number in placed),
-            progress=tuple(
-                tuple(end + self._opened[at] - first for end in timings[at].progress[number])
-                for _, at, number in placed
-            ),
-        )
-
 
 OnPhase = Callable[[Phase], None]
 
@@ -170,6 +109,9 @@ class _Together:
         self._cells = cells
         self._settings = settings.of(cells[0].planned)
         self._profiler = profiled_by(settings)
+        self._notes: list[Note] = [Concurrent(len(cells) - 1)] if len(cells) > 1 else []
+        if self._profiler is not None:
+            self._notes.append(Profiled(self._profiler))
         self._on_phase = on_phase
         self._owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
@@ -220,9 +162,10 @@ class _Together:
             self._enter("verify")
             extra = self._extra(group, times)
             split = self._split((*taken.timings, last))
-            notes = tuple(self._notes())
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, extra)
+                cell.report(
+                    taken, own[:-1], own[-1], sensed.readings(cell.devices), self._notes, extra
+                )
                 for cell, own in zip(self._cells, split, strict=True)
             )
             for cell, result in zip(self._cells, results, strict=True):
@@ -235,12 +178,6 @@ class _Together:
         self._on_phase(phase)
         for backend in self._virtual:
             backend.enter(self._numbered, phase, self._repetition.number, self._repetition.taken)
-
-    def _notes(self) -> Iterator[Note]:
-        if others := len(self._cells) - 1:
-            yield Concurrent(others)
-        if self._profiler is not None:
-            yield Profiled(self._profiler)
 
     def _prepare(self) -> Group:
         copies = self._copies
@@ -263,6 +200,8 @@ class _Together:
         if len(places) == 1 and not alone:
             group = owners[0].prepare(copies, operation)
         else:
+            from .combined import CombinedGroup  # loaded for several backends alone
+
             with ExitStack() as opened:
                 groups = [
                     opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
@@ -270,13 +209,17 @@ class _Together:
                 ]
                 lasting = SamplingPolicy().seconds if alone else 0.0
                 group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
-        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
+        if any(cell.is_tracked for cell in self._cells):
+            from .combined import TrackedGroup
+
+            return TrackedGroup(group)
+        return group
 
     def _policy(self, group: Group) -> SamplingPolicy:
         """Allows several samples after one start signal only for the figure of a single copy."""
-        (planned, *others) = (cell.planned for cell in self._cells)
+        planned = self._cells[0].planned
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
-        if not others and (planned.report.is_first or alone):
+        if len(self._cells) == 1 and (planned.report.is_first or alone):
             return group.policy
         return msgspec.structs.replace(group.policy, batches=1)
 

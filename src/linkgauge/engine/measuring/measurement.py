@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -13,8 +13,10 @@ from linkgauge.backends.protocol import (
     Backend,
     Buffer,
     Copy,
+    HasTelemetry,
     Pattern,
     Timing,
+    follows,
     seed_of,
 )
 from linkgauge.engine.workers.ranges import range_name
@@ -38,9 +40,12 @@ from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
-from .pool import BufferPool, Content, Staging, touches
+from .pool import BufferPool, Content, touches
 from .sampler import TakenSamples, definition_of, headline, rates
-from .telemetry import devices_of
+from .telemetry import TelemetrySources
+
+if TYPE_CHECKING:
+    from .staging import Staging
 
 SPAN_WARM_UPS = 4
 """The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in memcpy.cpp).
@@ -93,7 +98,12 @@ class Measurement:
         self._size = size
         self._settings = settings
         self.backends = backends
-        self.devices = devices_of(planned.transfers, backends)
+        self.devices: TelemetrySources = {
+            place.place: backend
+            for transfer, backend in zip(planned.transfers, backends, strict=True)
+            for place in (*transfer.memories, transfer.engine.owner)
+            if place.backend == backend.name and follows(backend, HasTelemetry)  # type: ignore[type-abstract]
+        }
         self.copies: tuple[Copy, ...] = ()
         self._compared: tuple[_Compared, ...] = ()
         self._repetition = 0
@@ -102,7 +112,11 @@ class Measurement:
         self.definition: Definition | None = None
         """How the total is computed; None until a repetition determines it."""
         self.verifies = settings.verify and planned.does.is_compared
-        self.staging = Staging(planned.transfers, size)
+        self.staging: Staging | None = None
+        if any(map(touches, planned.transfers)):
+            from .staging import Staging  # loaded where a cell has such buffers
+
+            self.staging = Staging(planned.transfers, size)
         self._counted = planned.counted(size)
         self._buffers: tuple[Buffer, ...] = ()
         self.is_tracked = planned.report is Report.TOTAL and len(planned.transfers) > 1
@@ -165,7 +179,7 @@ class Measurement:
         does = self.planned.does
         only_first = self.planned.report.is_first or does.follows_pointers
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
-        shared = self.staging.lend(pool, self.backends, repetition)
+        shared = self.staging.lend(pool, self.backends, repetition) if self.staging else {}
         origins = self._origins(pool, repetition) if does.from_one else {}
         for number, (transfer, backend) in enumerate(
             zip(self.planned.transfers, self.backends, strict=True)
@@ -173,7 +187,9 @@ class Measurement:
             size = self._size * transfer.scale
             interferes = only_first and number > 0
             same = interferes or (does.follows_pointers and size >= LARGE_CHASE)
-            endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
+            endless = does.is_loaded and number > 0
+            if touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1:
+                endless = True  # it only reads or writes staging, until others end
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
             # Concurrent copies have different seeds unless they share a buffer.
@@ -235,24 +251,23 @@ class Measurement:
 
     def _find_compared(self) -> Iterator[_Compared]:
         if self.verifies and not isinstance(self.planned.operation, Collective):
-            arrays, written = self.planned.does.source_arrays, self.staging.written
+            does = self.planned.does
+            written = self.staging.written if self.staging else ()
+            arrays, array = does.source_arrays, does.array
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if copy.interference and self._repetition:
                     continue
-                before, after = self._contents(copy)
+                before = after = Pattern.WORDS
+                if array is not None and array.computes:
+                    before, after = Pattern.NUMBERS, RESULTS[array.kind]
+                elif self.staging and touches(copy.transfer):
+                    before = after = self.staging.pattern
+                elif copy.source is None or self._has_own_pattern(copy.transfer):
+                    before = after = Pattern.CONSTANT
                 to_come = copy.transfer.source in written
                 given = Content(copy.size * arrays, before, copy.seed, to_come)
                 made = Content(copy.size, after, copy.seed, inverted=False)
                 yield _Compared(number, copy, backend, given, made)
-
-    def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        array = self.planned.does.array
-        if array is not None and array.computes:
-            return Pattern.NUMBERS, RESULTS[array.kind]
-        if touches(copy.transfer):
-            return (self.staging.pattern,) * 2
-        constant = copy.source is None or self._has_own_pattern(copy.transfer)
-        return (Pattern.CONSTANT if constant else Pattern.WORDS,) * 2
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
-from itertools import zip_longest
+from functools import lru_cache, partial
+from itertools import chain, zip_longest
 from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.documents.result import (
-    CellResult,
-    Status,
-    Stopped,
-    TransferFigure,
-)
+from linkgauge.model.documents.result import CellResult, Status, Stopped, TransferFigure
 from linkgauge.model.joining import Known, joined
 from linkgauge.model.notes import Imprecise, NotRepeated
 from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
-from linkgauge.model.stats.intervals import COVERAGE, Estimate, Repetitions, estimates, may_lead
+from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates, may_lead
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Interval, Summary, relative_error, summarize
 from linkgauge.model.transfer import Report
@@ -34,12 +29,9 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
-    whole = [
-        _join([_with_gates(repetition) for repetition in repetitions], known)
-        for repetitions in cells
-    ]
+    whole = [_join([*map(_with_gates, repetitions)], known) for repetitions in cells]
     found = with_ranges(_each_once(whole, _figures), settings)
-    return _each_once(found, lambda cell: _conclusion(cell, settings))
+    return _each_once(found, partial(_conclusion, settings=settings))
 
 
 def _each_once(
@@ -62,10 +54,6 @@ def spent(*repetitions: CellResult) -> float:
     return max(
         seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
     )
-
-
-def _gates(cell: CellResult) -> tuple[int, ...]:
-    return tuple(gate for repetition in cell.repetitions for gate in repetition)
 
 
 def _with_gates(repetition: CellResult) -> CellResult:
@@ -113,14 +101,13 @@ def _estimated(
         recorded, runs = RECORDED[kind], (known or {}).get(kind)
     samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)
     columns = (
-        [_repetitions(cell, own) for cell, own in zip(cells, column, strict=True)]
+        [
+            [part for part in cut(own, map(sum, cell.repetitions)) if part]
+            for cell, own in zip(cells, column, strict=True)
+        ]
         for column in zip_longest(*samples, fillvalue=())
     )
     return zip(*(estimates(column, recorded, runs) for column in columns), strict=True)
-
-
-def _repetitions(cell: CellResult, samples: Sequence[float]) -> Repetitions:
-    return [repetition for repetition in cut(samples, map(sum, cell.repetitions)) if repetition]
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
@@ -144,8 +131,9 @@ def _ranged(summary: Summary | None, known: Estimate | None, *levels: float) -> 
 
 
 def _figures(cell: CellResult) -> dict[str, Any]:
-    border = split(cell.samples, _gates(cell), tuple(map(sum, cell.repetitions)))
-    modes = () if border is None else groups(cell.samples, _gates(cell), border)
+    gates = tuple(chain.from_iterable(cell.repetitions))
+    border = split(cell.samples, gates, tuple(map(sum, cell.repetitions)))
+    modes = () if border is None else groups(cell.samples, gates, border)
     summary = _summarized(cell.samples, _better(cell))
     if modes and summary is not None:
         summary = replace(summary, median=modes[0].median)
@@ -168,7 +156,11 @@ _summarized = lru_cache(maxsize=64)(summarize)
 
 def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
     error = relative_error(cell.summary)
-    stopped = _stopped(cell, error, settings)
+    stopped: Stopped = "max-time" if spent(cell) >= settings.max_time else "noise"
+    if settings.samples is not None:
+        stopped = "samples"
+    elif error is not None and settings.precision > 0 and error <= settings.precision:
+        stopped = "precision"
     missed = stopped in ("max-time", "noise") and settings.precision > 0
     notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
     others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
@@ -180,11 +172,3 @@ def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
     return "lower" if cell.report.is_latency and not is_rate else "higher"
-
-
-def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:
-    if settings.samples is not None:
-        return "samples"
-    if error is not None and settings.precision > 0 and error <= settings.precision:
-        return "precision"
-    return "max-time" if spent(cell) >= settings.max_time else "noise"

@@ -85,26 +85,6 @@ def marked_loops(loops: int, spread: float) -> int:
     return wanted if wanted <= MOST_BATCHES else math.ceil(wanted / MOST_BATCHES) * MOST_BATCHES
 
 
-class TrackedGroup:
-    """Copies whose progress is recorded: the times at which the batches of each copy end."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-        self.wait = group.wait
-        self.open = group.open
-        self.close = group.close
-        self.policy = replace(group.policy, batches=1, sustained=True)
-
-    @property
-    def most_loops(self) -> int:
-        most = self._group.most_loops
-        return most if most <= MOST_BATCHES else most // MOST_BATCHES * MOST_BATCHES
-
-    def arm(self, loops: int, batches: int = 1) -> None:
-        marks = marks_of(loops * batches)
-        self._group.arm(loops * batches // marks, marks)
-
-
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
     """Returns the rate of each transfer in one sample, in bytes/s. `moved` has each transfer's
     bytes in all loops. A "sustained" rate is the rate while all transfers run; other rates are over

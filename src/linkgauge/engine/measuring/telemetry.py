@@ -14,10 +14,9 @@ from itertools import chain
 from statistics import median_low
 from typing import Any
 
-from linkgauge.backends.protocol import Backend, HasTelemetry, follows
+from linkgauge.backends.protocol import HasTelemetry
 from linkgauge.model.hardware.inventory import Reading, Telemetry
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Transfer
 
 PERIOD = 0.05
 """Seconds from one reading to the next: 20 a second."""
@@ -28,15 +27,6 @@ FIRST_WAIT_SECONDS = 0.05
 than a reading should have one."""
 
 TelemetrySources = Mapping[Memory, HasTelemetry]
-
-
-def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    return {
-        place.place: backend
-        for transfer, backend in zip(transfers, backends, strict=True)
-        for place in (*transfer.memories, transfer.engine.owner)
-        if place.backend == backend.name and follows(backend, HasTelemetry)  # type: ignore[type-abstract]
-    }
 
 
 @contextmanager

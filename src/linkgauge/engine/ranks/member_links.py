@@ -18,7 +18,8 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.engine.workers.messages import DOING, Deadlines, Heartbeat
+from linkgauge.engine.workers.messages import Deadlines, Heartbeat
+from linkgauge.engine.workers.outcomes import DOING
 from linkgauge.machine.processes.channel import (
     Broke,
     Channel,

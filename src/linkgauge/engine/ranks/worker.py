@@ -16,7 +16,8 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, OF_ROOMS, ON_REQUEST, SIMULATED
-from linkgauge.engine.workers.messages import FIRST, Measure, Repetition, concurrent_unable, failed
+from linkgauge.engine.workers.messages import Measure
+from linkgauge.engine.workers.outcomes import FIRST, Repetition, concurrent_unable, failed
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit

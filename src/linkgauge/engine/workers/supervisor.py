@@ -28,8 +28,6 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Profiler, Settings, Tried
 
 from .messages import (
-    FIRST,
-    NOT_REACHED,
     WORK_SETUP_SECONDS,
     Command,
     Deadlines,
@@ -38,10 +36,13 @@ from .messages import (
     Measure,
     ReadInventory,
     Release,
-    Repetition,
     Survey,
     Tune,
-    Workers,
+)
+from .outcomes import (
+    FIRST,
+    NOT_REACHED,
+    Repetition,
     concurrent_unable,
     failed,
     failure_reason,
@@ -66,21 +67,6 @@ TIMES_PROFILED = 10
 """The factor for all these limits under a profiler, which slows down the process."""
 FAILURES = 3
 """The number of consecutive failed cells after which a device is set aside."""
-
-
-def workers_of(
-    settings: Settings, first: WorkerProcess | None = None, brief: float | None = None
-) -> Workers:
-    """Returns a `LocalWorker` for a simulated machine, otherwise a `Supervisor`. A simulated
-    machine needs a `Supervisor` if a fault may end or hang the process, or for a profiler."""
-    if settings.simulation is not None and settings.profiler is None:
-        from linkgauge.backends.sim.machine import machine_of
-
-        if not machine_of(settings.simulation).strikes:
-            from .worker import LocalWorker
-
-            return LocalWorker(settings)
-    return Supervisor(settings, first, brief)
 
 
 class Supervisor:

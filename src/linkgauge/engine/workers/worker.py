@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,8 @@ from linkgauge.model.hardware.machine import Device, Host, Machine
 from linkgauge.model.hardware.network import rises
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
-from linkgauge.model.transfer import Transfer
 
-from .messages import FIRST, Repetition, concurrent_unable
+from .outcomes import FIRST, Repetition, concurrent_unable
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
@@ -175,9 +174,7 @@ class LocalWorker:
         order. Errors of a cell are not raised, but become its result."""
         if self._equivalent is None:
             return self._measure(cells, size, repetition)
-        return self._equivalent.measure(
-            cells, size, repetition, lambda ordered: self._measure(ordered, size, repetition)
-        )
+        return self._equivalent.measure(cells, size, repetition, self._measure)
 
     def _measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition
@@ -220,7 +217,11 @@ class LocalWorker:
         return concurrent_unable(cells, make, measure)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        backends = [self._backend(name) for name in backends_of(cell.transfers)]
+        names = [transfer.engine.owner.backend for transfer in cell.transfers]
+        accelerators = sorted(set(names) - {"host"})
+        if len(accelerators) > 1:  # their APIs are unaware of each other
+            raise Unsupported(f"transfers of {' and '.join(accelerators)} do not run in one cell")
+        backends = [self._backend(name) for name in names]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
             if refusal is not None:
@@ -270,22 +271,8 @@ class LocalWorker:
     def close(self) -> None:
         self.release()
         for name, backend in self._backends.items():
-            hook_of_backend(name).tried(partial(_close, backend), None)
+            hook_of_backend(name).tried(backend.close, None)
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
         self.__dict__.pop("_equivalent", None)
-
-
-def _close(backend: Backend) -> None:
-    backend.close()
-
-
-def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """Returns the backend of each transfer's engine. Raises Unsupported for two accelerator
-    backends, because their APIs are unaware of each other."""
-    names = [transfer.engine.owner.backend for transfer in transfers]
-    accelerators = sorted(set(names) - {"host"})
-    if len(accelerators) > 1:
-        raise Unsupported(f"transfers of {' and '.join(accelerators)} do not run in one cell")
-    return names

@@ -15,7 +15,8 @@ from linkgauge.engine.kept.runs import read_kept
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.stats.spread import LEAST, spreads, varied
+from linkgauge.model.stats.moments import LEAST
+from linkgauge.model.stats.spread import spreads, varied
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 

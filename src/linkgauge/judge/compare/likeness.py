@@ -23,7 +23,7 @@ from linkgauge.model.recorded import RECORDED, PathKind, path_kind
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import within
 from linkgauge.model.stats.intervals import COVERAGE
-from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.moments import Spread
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import format_size
 

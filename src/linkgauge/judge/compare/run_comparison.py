@@ -26,7 +26,7 @@ from linkgauge.model.stats.changes import (
     needed,
     proven,
 )
-from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.moments import Spread
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better
 

@@ -21,7 +21,8 @@ from linkgauge.model.stats.changes import (
     changes,
     compare_sides,
 )
-from linkgauge.model.stats.spread import Spread, doubted, spreads, varied
+from linkgauge.model.stats.moments import Spread
+from linkgauge.model.stats.spread import doubted, spreads, varied
 
 from .likeness import CellFigure, Runs, conditions
 

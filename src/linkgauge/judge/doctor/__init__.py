@@ -63,6 +63,9 @@ FILES: Mapping[str, Callable[[Evidence], object]] = {
     f"{__name__}.placement": lambda known: known.machine.known.pci,
     f"{_JUDGE}.blame.unsteady": _compared,
     f"{_JUDGE}.shape": _compared,
+    f"{_JUDGE}.curve_shape": lambda known: (
+        known.results[2:] or any(one.sweep for one in known.results)
+    ),
     f"{__name__}.reach": lambda known: _uses_devices(known) or any(c.modes for c in known.cells()),
 }
 """The files of checks, each with what the evidence must have for them to find anything. Others are

@@ -8,9 +8,9 @@ from typing import Literal
 import msgspec
 import yaml
 
+from linkgauge.judge.curve_shape import PLATEAU
 from linkgauge.judge.findings import Severity
 from linkgauge.judge.peers import LOW, PERHAPS
-from linkgauge.judge.shape import PLATEAU
 
 from .host_setup import LITTLE_LOCKED
 from .links import LEAST_READ_REQUEST

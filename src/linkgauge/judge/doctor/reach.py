@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed, named
 from linkgauge.judge.expected.dram import Ceilings
-from linkgauge.judge.expected.exchange_rates import SWITCHED_OFF, ExchangeRates
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.findings import Evidence, Finding, Severity
@@ -18,6 +18,9 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.units import BANDWIDTH, unit_of
+
+if TYPE_CHECKING:
+    from linkgauge.judge.expected.exchange_rates import ExchangeRates
 
 
 def check_modes(evidence: Evidence) -> Iterator[Finding]:
@@ -48,8 +51,18 @@ seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewh
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
+    sums = [
+        case
+        for case in cases_of(evidence)
+        if isinstance(case.cell.operation, Collective)
+        and case.cell.operation.collective == "all_reduce"
+    ]
+    if not sums:
+        return
+    from linkgauge.judge.expected.exchange_rates import SWITCHED_OFF, ExchangeRates
+
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
-    found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
+    found = [one for case in sums if (one := _as_rings(rates, case)) is not None]
     if not found:
         return
     own, reduced, case, switches = max(found, key=lambda one: one[0])
@@ -78,10 +91,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
     """For an all-reduce that is only as fast as rings, returns its bandwidth, the bandwidth with
     reductions in switches, the cell, and the switches. Returns None for other cells."""
-    cell, work = case.cell, case.cell.operation
+    cell = case.cell
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
-    is_sum = isinstance(work, Collective) and work.collective == "all_reduce"
-    if own is None or cell.not_judged is not None or cell.verdict == "low" or not is_sum:
+    if own is None or cell.not_judged is not None or cell.verdict == "low":
         return None
     devices = tuple(str(one.engine.owner) for one in cell.transfers)
     bound, known = rates.bound(devices), rates.bounds(devices)

@@ -18,7 +18,6 @@ from linkgauge.model.documents.result import (
     Expected,
     NotJudged,
     PlannedCell,
-    Result,
 )
 from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.machine import Machine
@@ -44,7 +43,6 @@ from .link_rates import (
     figure,
     under_load,
 )
-from .link_sharing import LinkSharing
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -83,9 +81,6 @@ class Expectations:
         self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}
         self._rates = cache(self._rates_of)
-
-    def sharing(self, result: Result) -> LinkSharing:
-        return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
@@ -186,21 +181,19 @@ class Expectations:
             key = transfer, *[trained.get(str(one.place)) for one in transfer.named]
             if key not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
-                known[key] = self._shape(transfer, path)
+                uses = tuple(replace(use, link="") for use in path.uses)
+                how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
+                meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
+                nodes = (node for node, _ in path.meets)
+                names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
+                own = Numbers()
+                form = uses, path.doubts, path.loose, meets, how, *own.each(names)
+                shape = _PathShape(path, self._kinds(form), tuple(self._names.each(own.known)))
+                known[key] = shape
                 if not any(memory.is_host for memory in transfer.memories):
                     beside[key] = known[key]  # devices alone are as fast beside others
             found.append(known[key])
         return found
-
-    def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        uses = tuple(replace(use, link="") for use in path.uses)
-        how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
-        meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
-        nodes = (node for node, _ in path.meets)
-        names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
-        own = Numbers()
-        kind = self._kinds((uses, path.doubts, path.loose, meets, how, *own.each(names)))
-        return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
     def _oversubscribed(
         self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]
@@ -239,6 +232,8 @@ class _Sharing:
     ) -> None:
         self._transfers, self._paths, self._size = transfers, paths, size
         self._report, self._definition = report, definition
+        counted = [transfer.counted(size, report) for transfer in transfers]
+        self._bytes = counted[0] if report.is_first else sum(counted)
         self._capacity = capacity(paths)
         self._least = [path.flow(cost=False) for path in paths]
         self._cost = [path.flow(cost=True) for path in paths]
@@ -247,23 +242,21 @@ class _Sharing:
         theoretical = self._figure(self._least, queued=False)
         achievable = self._figure(self._cost, queued=True)
         without: NotJudged | None = "bound" if doubts else None if achievable else "path"
-        if achievable is not None and self._bytes() / achievable < START:
+        if achievable is not None and self._bytes / achievable < START:
             without = "start"
             doubts = [*doubts, "a copy this small takes mostly start-up time"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().measured
         expected = Expected(theoretical, achievable, because, measured=measured)
-        loose = any(path.loose for path in self._paths) or self._meets_itself()
+        ways = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
+        meets_itself = any((link, "down") in ways for link, to in ways if to == "up")
+        loose = any(path.loose for path in self._paths) or meets_itself
         sure = not loose and len(self._transfers) == 1 and _is_sure(self._transfers[0])
         start = min(use.start for path in self._paths for use in path.uses)
         each = () if doubts else self._each()
         most = self._most()
         return Expectation(expected, most, loose, sure, start=start, without=without, each=each)
-
-    def _bytes(self) -> int:
-        counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
-        return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """Returns the figure of the cell's transfers while they share links, or None if no link
@@ -283,9 +276,9 @@ class _Sharing:
         if not all(seconds):
             return None
         if self._report.is_first:
-            return self._bytes() / seconds[0]
+            return self._bytes / seconds[0]
         if self._report.is_total:
-            return self._bytes() / max(seconds)
+            return self._bytes / max(seconds)
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
@@ -294,7 +287,7 @@ class _Sharing:
         alone = self._alone(self._least)
         if self._report.is_first:
             first = self._transfers[0]
-            return alone[0] * self._bytes() / first.bytes_moved(self._size)
+            return alone[0] * self._bytes / first.bytes_moved(self._size)
         if self._definition == "sustained":
             return min(self._most_at(name, alone) for name in self._capacity)
         if not self._report.is_total:
@@ -303,7 +296,7 @@ class _Sharing:
         for flow, transfer in zip(self._least, self._transfers, strict=True):
             for name, part in flow.usage:
                 load[name] += part * transfer.bytes_moved(self._size)
-        return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
+        return self._bytes / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
         """Returns the rate of each transfer; None for transfers that other transfers slow."""
@@ -321,10 +314,6 @@ class _Sharing:
         least = min(crossing, default=math.inf)
         others = [own for own, part in zip(alone, taken, strict=True) if part is None]
         return min(sum(alone), self._capacity[name] / least + sum(others))
-
-    def _meets_itself(self) -> bool:
-        names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
-        return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]

@@ -160,7 +160,7 @@ def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     if wire.device is not None and own is None:
         raise Unknown(f"speed or width of the PCIe link of {wire.device} is unknown")
     ends = [_Lanes(wire.name, *at, best) for at, best in ((own, lower), (above, upper)) if at]
-    return min(ends, key=lambda lanes: lanes.rate, default=None)
+    return min(ends, key=operator.attrgetter("rate"), default=None)
 
 
 def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.host_details import Source, family_of
+from linkgauge.model.hardware.cpu_families import Source, family_of
 
 Kind = Literal["latency", "cores", "read", "copy"]
 """The latency of memory; the latency between two cores; the reads of all cores of a socket; a copy

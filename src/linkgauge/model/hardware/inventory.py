@@ -10,7 +10,7 @@ from .. import shareable
 from .gaps import AssumedFact, Assumption, Gap
 from .host_details import HostDetails
 from .map import Routing
-from .network import InterfaceSetup, NetworkCounters
+from .network import InterfaceSetup
 from .part import Part
 
 PortType = Literal[
@@ -342,34 +342,3 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     power: float | None = None
     throttled: tuple[str, ...] = ()
     pcie_replays: int | None = None
-
-
-# What a machine's devices report while nothing is measured: states and counters.
-#
-# Rates are bytes/s of one direction, clocks Hz. Null is what a library does not report.
-
-
-class LinkTraffic(msgspec.Struct, frozen=True):
-    index: int
-    kind: str
-    sent: int | None = None
-    received: int | None = None
-
-
-class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a device. `number` is its index in nvidia-smi; PCIe rates are in bytes/s."""
-
-    number: int
-    accelerator: Accelerator
-    up: bool = True
-    clock_memory: float | None = None
-    pcie_sent: float | None = None
-    pcie_received: float | None = None
-    ecc_corrected: int | None = None
-    traffic: tuple[LinkTraffic, ...] = ()
-
-
-class InventoryReading(msgspec.Struct, frozen=True):
-    functions: tuple[PciFunction, ...] = ()
-    devices: tuple[LiveDevice, ...] = ()
-    counters: tuple[NetworkCounters, ...] = ()

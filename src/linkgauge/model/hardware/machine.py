@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -153,7 +154,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:
-        return tuple(device for devices in self.devices.values() for device in devices)
+        return tuple(chain.from_iterable(self.devices.values()))
 
     @cached_property
     def by_memory(self) -> dict[str, Device]:

@@ -78,10 +78,7 @@ class Map:
         is_all = len(fabric) == len(hops) and silent == dead_ends
         self._whole = self._fabric if is_all else _Graph(places, hops, dead_ends)
         self._routing = routing
-        self.route = cache(self._route)
-
-    def cost(self, source: str, target: str) -> int | None:
-        return self._whole.cost(source, target)
+        self.route, self.cost = cache(self._route), self._whole.cost
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         if not {source, target} <= self._whole.adjacent.keys():

@@ -59,13 +59,6 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
     directed: frozenset[tuple[Part, bool]]
 
 
-def _nics(transfer: Transfer) -> tuple[Part, ...]:
-    if not transfer.engine.owner.is_nic:
-        return ()
-    one, other = (str(end.place) for end in nic_ends(transfer))
-    return Part.device(one), Part.device(other), Part.way(one, other)
-
-
 class Wired(NamedTuple):
     """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
     CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
@@ -141,8 +134,12 @@ class Wiring:
         for adapter in sorted(self.adapters):
             if self._function(adapter) is not None:
                 yield from self._pcie(adapter, f"host:{self._node(adapter)}")
-        yield from self._cables()
-        yield from self._between_switches()
+        yield from self._cables() if self._machine.known.adapters else ()
+        for link in self._machine.known.switch_links:
+            self.switches |= {link.a, link.b}
+            grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
+            part = Part.link(link.a, link.b)
+            yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
         within = self._machine.known.host.within
         for one, other in combinations(self._nodes, 2):
             ends = int(one.rpartition(":")[2]), int(other.rpartition(":")[2])
@@ -197,13 +194,6 @@ class Wiring:
                 Part.link(here, there), here, there, "network", bundle=LinkBundle(*of),
                 grade=f"{kind} {sum(rates):.3g}", nominal=sum(rates) or None,
             )  # fmt: skip
-
-    def _between_switches(self) -> Iterator[Wire]:
-        for link in self._machine.known.switch_links:
-            self.switches |= {link.a, link.b}
-            grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
-            part = Part.link(link.a, link.b)
-            yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
         kind, _, address = (remote or "").partition(" ")
@@ -293,7 +283,10 @@ class Wiring:
     def touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
+        parts = {Part.of(transfer.engine.owner)}
+        if transfer.engine.owner.is_nic:
+            one, other = (str(end.place) for end in nic_ends(transfer))
+            parts |= {Part.device(one), Part.device(other), Part.way(one, other)}
         parts.update(map(Part.of, transfer.memories))
         # Threads of a node are as many as it has CPUs, if no number is given.
         cpus, _ = self._machine.nodes.get(owner, (None, None))

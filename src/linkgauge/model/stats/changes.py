@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ..units import Better
-from .spread import LEAST, Spread
+from .moments import LEAST, Spread
 from .student import critical, shift_found, two_sided
 
 Direction = Literal["better", "worse", "same", "unknown"]

@@ -11,7 +11,7 @@ from statistics import fmean, median
 import msgspec
 
 from ..recorded import RecordedKind
-from .spread import LEAST, Spread
+from .moments import LEAST, Spread
 from .student import critical
 from .summary import percentile, robust_deviation
 
@@ -92,7 +92,10 @@ def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: floa
 
 
 def _of_two(count: int) -> float:
-    return math.sqrt(2 * median_factor(count))
+    variance = 1 / count  # of the median of normal values of variance 1, within 1 %
+    if count > 2:
+        variance = _MEDIAN / (count + (_MEDIAN - 1 if count % 2 else 1.25))
+    return math.sqrt(2 * variance)
 
 
 def _typical(cell: Sequence[float]) -> float:
@@ -124,10 +127,3 @@ def deviation_of(values: Sequence[float]) -> float:
     mean, count = fmean(values), len(values)
     deviation = fmean(abs(one - mean) for one in values)
     return _MEAN_ABSOLUTE * deviation * math.sqrt(count / (count - 1))
-
-
-def median_factor(count: int) -> float:
-    """Returns the variance of the median of `count` normal values of variance 1, within 1 %."""
-    if count <= 2:
-        return 1 / count
-    return _MEDIAN / (count + (_MEDIAN - 1 if count % 2 else 1.25))

@@ -6,6 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
+LEAST = 1e-4
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
+
 
 class Moments(NamedTuple):
     """The count, sum and sum of squares of values. Large values lose digits: give differences."""
@@ -29,6 +35,20 @@ class Moments(NamedTuple):
     @property
     def rest(self) -> float:
         return max(0.0, self.squares - self.sum**2 / self.n)
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is another
+    estimate, such as by the cell's runs alone. `alone` is right for a share `doubted` of cells."""
+
+    variance: float
+    degrees: float
+    alone: Spread | None = None
+    doubted: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.variance)
 
 
 def median_without(ordered: Sequence[float], places: Iterable[int]) -> float:

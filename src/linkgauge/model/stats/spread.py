@@ -11,15 +11,11 @@ from functools import cache
 from statistics import fmean, median
 from typing import NamedTuple
 
-import msgspec
-
 from linkgauge.model.grouped import grouped
 
+from .moments import LEAST, Spread
 from .student import beyond, digamma, trigamma
 
-LEAST = 1e-4
-"""The least relative standard deviation of a figure from run to run. Smaller differences are not
-distinguished."""
 _LENT = range(1, 41)
 """The degrees of freedom that similar cells may lend."""
 _SURE = 2.0
@@ -32,20 +28,6 @@ _UNSEEN = 2.0
 _NOISIER, _LOOKS_QUIET = 9.0, 0.25
 """In a single run, a cell is much noisier than another if its range implies a variance this many
 times as large, and this share of noisy cells looks quiet (2 of 14 on a simulated device)."""
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is another
-    estimate, such as by the cell's runs alone. `alone` is right for a share `doubted` of cells."""
-
-    variance: float
-    degrees: float
-    alone: Spread | None = None
-    doubted: float = 0.0
-
-    @property
-    def deviation(self) -> float:
-        return math.sqrt(self.variance)
 
 
 class CellSpread(NamedTuple):

@@ -100,11 +100,6 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     return None if rank is None else (ordered[rank - 1], ordered[-rank])
 
 
-def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """Returns the worst value among the best `percent` % of the ascending samples."""
-    return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
-
-
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
     if not samples:
         return None
@@ -122,8 +117,8 @@ def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | 
         p99=percentile(ordered, 0.99),
         stddev=deviation(ordered) if len(ordered) > 1 else None,
         ci95=median_interval(ordered),
-        slow_p95=slow_percentile(ordered, 95, better),
-        slow_p99=slow_percentile(ordered, 99, better),
+        slow_p95=percentile(ordered, 0.95 if better == "lower" else 0.05),
+        slow_p99=percentile(ordered, 0.99 if better == "lower" else 0.01),
     )
 
 

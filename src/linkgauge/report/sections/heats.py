@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
@@ -10,7 +11,6 @@ from linkgauge.model.grouped import tabled
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
-from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
     Ends,
@@ -38,12 +38,12 @@ from linkgauge.report.matrix import (
 )
 from linkgauge.report.results import common, heading, label, marks, title_line, turned
 from linkgauge.report.words.remarks import below_lines
-from linkgauge.report.words.size_lines import MOST_PATHS
 
 from .figures import WHOLE, ResultView, blocks_of
 from .latency import percentiles
-from .many import blocks_of_many
-from .sizes import level_lines
+
+if TYPE_CHECKING:
+    from linkgauge.report.curves import At
 
 SOME = 8
 Shaded = tuple[str, list[Shade | None]]
@@ -65,6 +65,8 @@ def matrix(view: ResultView) -> Iterator[Block]:
     """Shows a result as a matrix. Turns a single column into a row. Summarizes a long sweep."""
     result = view.first
     if view.large == "uniform" and is_many(result):
+        from .many import blocks_of_many
+
         yield from blocks_of_many(view)
         return
     columns, left = _some(result, view.large if result.sweep else "whole")
@@ -72,6 +74,8 @@ def matrix(view: ResultView) -> Iterator[Block]:
         columns = in_order(columns)
     found = list(_lines(result, columns))
     if result.sweep and len(found) > MOST_COLUMNS and view.large == "summary":
+        from linkgauge.report.curves import EXTREMES
+
         left = plain(f"{len(EXTREMES)} lines for {len(found)} rows: {WHOLE}", "dim")
         known = (one for one in result.cells if one.headline is not None)
         rows = tabled((one.row, one.column, one.headline or 0.0) for one in known)
@@ -94,6 +98,8 @@ def _heat(
 def _extremes(
     curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
 ) -> Iterator[Shaded]:
+    from linkgauge.report.curves import extremes
+
     for word, curve in extremes(curves).items():
         yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
 
@@ -134,6 +140,9 @@ def sizes(view: ResultView) -> Iterator[Block]:
 
 
 def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
+    from linkgauge.report.curves import curves_of
+    from linkgauge.report.words.size_lines import MOST_PATHS
+
     results = [one for one in every if one.benchmark == name]
     paths = tabled((place_of(one, cell), one.size, cell) for one, cell in cells_of(results))
     unit = results[0].unit
@@ -187,6 +196,8 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
     for matrix in concurrent_matrices(result):
         yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
     yield from percentiles(result)
+    from .sizes import level_lines
+
     lines = (*level_lines(result), *below_lines([result], detailed=True))
     if lines:
         yield Prose(lines)

@@ -43,7 +43,7 @@ def compared(run: Run) -> str:
         reads = f"all CPUs read {brief(here['read'], STREAM.symbol)} {STREAM.shown}"
         return f"{COMPARES}{reads}, {share:.0%} of the {rate} that all DIMMs together allow"
     from linkgauge.judge.expected.published import published_of
-    from linkgauge.model.hardware.host_details import family_of
+    from linkgauge.model.hardware.cpu_families import family_of
 
     family, known = family_of(host.cpu_code), published_of(host.cpu_code)
     needs_root = any(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.engine.budget import FOR_PASSES, seconds_between
 from linkgauge.engine.enough import REPETITIONS
-from linkgauge.engine.spending import setup_seconds
+from linkgauge.engine.plan import setup_seconds
 from linkgauge.judge.doctor.busy import shortfall
 from linkgauge.judge.expected.assumed import shown as assumed_shown
 from linkgauge.judge.expected.readings import as_one

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from linkgauge.cli.tool import Context, Where, measure, opened
-from linkgauge.engine.workers.messages import unmeasured
+from linkgauge.engine.workers.outcomes import unmeasured
 from linkgauge.model.documents.result import CellResult, exit_code
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.hardware.machine import Device

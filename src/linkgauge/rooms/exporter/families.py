@@ -10,7 +10,8 @@ from linkgauge.judge.network_counters import meaning_of
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.history import Figure, PastRun
 from linkgauge.model.documents.result import RunVerdict, Status
-from linkgauge.model.hardware.inventory import InventoryReading, LiveDevice, PciFunction
+from linkgauge.model.hardware.inventory import PciFunction
+from linkgauge.model.hardware.live import InventoryReading, LiveDevice
 from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.printable import printable
 

@@ -15,7 +15,7 @@ from linkgauge.machine.network_counters import CounterReader
 from linkgauge.machine.pci import read_functions
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.hardware.inventory import InventoryReading, LinkTraffic, LiveDevice
+from linkgauge.model.hardware.live import InventoryReading, LinkTraffic, LiveDevice
 from linkgauge.model.settings import EngineSettings, Simulation
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import linkgauge
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import InputError
-from linkgauge.model.hardware.inventory import InventoryReading
+from linkgauge.model.hardware.live import InventoryReading
 
 from .families import END, Families, add_ages, of_machine, of_results
 from .machine import DEADLINE_SECONDS, MachineSource, PeriodicReader, Say, TimedReading

@@ -10,8 +10,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from linkgauge.engine.locks import devices_measured, holder
-from linkgauge.engine.plan import Plan, able
-from linkgauge.engine.spending import setup_seconds
+from linkgauge.engine.plan import Plan, able, setup_seconds
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.cell_id import CellId, TableId, cell_id
 from linkgauge.model.counters import AT_WORK

@@ -12,7 +12,8 @@ from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch, new_word, r
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
 from linkgauge.backends.protocol import Timing, Wrong
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.operations.collective import Collective, ElementOrigin, content_fields
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.contents import ElementOrigin, content_fields
 
 from .calls import GROUP_END, GROUP_START, CollectivePart, LibraryCall, driver_call, iteration
 from .library import Nccl

@@ -15,7 +15,8 @@ from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.by_name import by_name
 from linkgauge.model.hardware.gaps import Gap
-from linkgauge.model.hardware.inventory import Accelerator, LinkTraffic, LiveDevice
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.live import LinkTraffic, LiveDevice
 from linkgauge.model.hardware.machine import Device
 
 from .library import NvmlTelemetry, describe, is_lost, open_library

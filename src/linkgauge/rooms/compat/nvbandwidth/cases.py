@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.copies import MULTINODE, NVBANDWIDTH, NVBANDWIDTH_0_8
+from linkgauge.benchmarks.copies import NVBANDWIDTH, NVBANDWIDTH_0_8
+from linkgauge.benchmarks.processes import MULTINODE
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.cli.tool_options import digits
 from linkgauge.model.transfer import Report
