@@ -114,8 +114,8 @@ def test_what_is_written_is_what_is_meant(text, fault):
     [
         ("", 0, "expected a fault: slow, "),
         ("slwo sim:0", 0, "unknown fault 'slwo', did you mean 'slow'?"),
-        ("slow", 4, "expected the target of slow"),
-        ("slow rate=0.5", 5, "expected the target of slow"),
+        ("slow", 4, "the fault 'slow' needs a target"),
+        ("slow rate=0.5", 5, "the fault 'slow' needs a target"),
         ("slow sim:0 rat=0.5", 11, "slow takes cells, rate, each as NAME=VALUE"),
         ("slow sim:0 0.5", 11, "slow takes cells, rate"),
         ("slow sim:0 signal=KILL", 11, "slow takes cells, rate"),

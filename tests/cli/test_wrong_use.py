@@ -246,7 +246,7 @@ def test_what_is_no_label_is_refused(label, kept):
     done = called(*RUN[:-1], label, cwd=kept)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, line.isprintable()) == (2, True)
-    assert line.endswith("is no label: give 1 to 64 printable characters, and no part '..'")
+    assert line.endswith("is no label: give 1 to 64 printable characters, and no '..' between slashes")
     with pytest.raises(InputError, match="is no label"):
         api.measure("sim:0 -> sim:1 by ce", machine="riscv-2gpu", label=label)
 

@@ -55,8 +55,9 @@ class RunOptions(Options):
     )
     budget: Time | None = option(
         PRECISION,
-        "End the run after this long: 30s, 5m. Each cell is first repeated three times, main "
-        "benchmarks first, then the least precise ones. Default: the time that --dry-run shows.",
+        "End the run after this long: 30s, 5m. Each cell is measured three times, main "
+        "benchmarks first; then the least precise cells are repeated. Default: the time that "
+        "--dry-run shows.",
         "TIME",
     )
     tune: bool = option(
@@ -64,7 +65,7 @@ class RunOptions(Options):
     )
     hardware: Path | None = option(
         OUTPUT,
-        "Record what the machine cannot report about itself (hardware.yml).",
+        "Add what the machine cannot report about itself, from this file (hardware.yml).",
         "FILE",
         is_input=True,
     )

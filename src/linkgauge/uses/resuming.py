@@ -24,8 +24,8 @@ def resume(
         raise InputError(of_ranks(folder))
     if not (folder / JOURNAL_FILE).exists():
         for below in filter(run_folders, (folder, RESULTS)):
-            latest = f"the latest below {below} is {latest_run(below)}"
-            raise InputError(f"{folder} is not the folder of a run: {latest}")
+            latest = f"the latest run below {below} is {latest_run(below)}"
+            raise InputError(f"{str(folder)!r} is not the folder of a run; {latest}")
     with (
         LiveReport(keeper_of(display)) as report,
         stoppable(report, lambda: folder),

@@ -327,8 +327,8 @@ def parse_fault(text: str) -> Fault:
     if len(tokens) == 1 or _ASSIGNMENT.fullmatch(tokens[1][0]):
         at = len(text) if len(tokens) == 1 else tokens[1].start()
         problem = (
-            f"expected the target of {tokens[0][0]}: a device such as sim:0, a link or *; "
-            f"in quotes, as '{kind.example}'"
+            f"the fault {tokens[0][0]!r} needs a target: a device such as sim:0, a link or *; "
+            f"for example --fault '{kind.example}'"
         )
         raise NotationError(problem, text, at)
     known = {field.encode_name: field.name for field in _parameters(kind)}

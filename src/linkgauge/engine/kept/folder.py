@@ -69,7 +69,7 @@ def checked_label(text: str) -> str:
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
-        what = f"1 to {LONGEST_LABEL} printable characters, and no part '..'"
+        what = f"1 to {LONGEST_LABEL} printable characters, and no '..' between slashes"
         raise InputError(f"'{shown}' is no label: give {what}")
     return text
 

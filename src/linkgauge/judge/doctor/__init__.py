@@ -232,7 +232,7 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
         return replace(finding, explained_by=names)
     used = finding.severity == "fail" and any(cause.check == "processes" for cause in causes)
     severity: Severity = "warn" if used or failed(causes) else finding.severity
-    why = f"explained by the finding {' and '.join(names[:2])}, above"
+    why = f"explained by the finding {' and '.join(map(repr, names[:2]))}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)
 
 

@@ -125,7 +125,7 @@ class HostMemory:
 
 
 def _measured(name: str, rate: float) -> Use:
-    shown = f"the best of {name} that was measured here"
+    shown = "the best of memory like this, measured here"
     return Use(name, rate, shown, 0.0, 1.0, shown, measured=True)
 
 

@@ -99,7 +99,7 @@ class Paths:
         crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
         fabric = [a.links for a in map(self.machine.accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
-            raise Unknown("none of their own links joins the two, directly or through a switch")
+            raise Unknown("no link of a fabric joins the two, directly or through a switch")
         if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         if crossed is None:

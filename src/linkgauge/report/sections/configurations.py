@@ -40,8 +40,8 @@ _KINDS: dict[str, tuple[str, Tone]] = {
 _REACH = plain("±: the wider half of the 95% interval")
 _DIFFERENCES = line(
     "Differences are from the first configuration of the same accelerator: ",
-    Span("+1.2%", "strong"), " is proven, ", Span("≈ +0.3%", "dim"), " may be noise, and of ",
-    Span("(+0.3%)", "dim"), " nothing tells how much it varies.",
+    Span("+1.2%", "strong"), " would be proven, ", Span("≈ +1.2%", "dim"), " might be noise, ",
+    Span("(+1.2%)", "dim"), " has too few runs to tell.",
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
 def _head(one: ConfigurationComparison) -> Line:
     sides = one.found.sides
     count = count_of(len(sides), "configuration")
-    against = f" against {sides[0].name}" if len(sides) > 1 else ""
+    against = f", compared with {sides[0].name!r}" if len(sides) > 1 else ""
     said = f": {count}{against}"
     return line(Span(one.accelerator, "strong"), said, mark(one.found.simulated))
 

@@ -256,7 +256,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     names = names_of([result for _, result in found])
     rows = [_page_row(*each, name) for each, name in zip(found, names, strict=True)]
     if rows:
-        said = "Of expected: the worst cell that is judged. Click a name for all cells"
+        said = "The column `of expected` shows the worst judged cell. Click a name for all cells"
         note = degraded_note(cell for _, cell in cells_of(one.run.results))
         caption = ". ".join(filter(None, (said, note)))
         yield without_empty(Table(plain(caption), _PAGE_HEADS, rows, sortable=True))

@@ -13,7 +13,7 @@ from .remedies import Command, RemedyText, Step, WrittenFile, steps
 
 _HEAD = """\
 #!/bin/sh
-# Remedies for the findings of linkgauge's doctor: {of}.
+# Remedies for what linkgauge's doctor found on {of}.
 # Read all of it, remove what you do not want and fill in what is missing. Then set
 # confirmed=yes. Commands that need root are marked "needs root".
 set -eu

@@ -135,7 +135,7 @@ def _refusal(machine: str) -> InputError:
 
     instead = Command((program(), "scale", "all_reduce", "--machine", quote(machine)))
     return InputError(
-        "--machine: AI workloads are not simulated; to simulate only their exchange of gradients: "
+        "--machine: AI workloads are not simulated; to simulate their all_reduce alone: "
         f"{instead.line}"
     )
 

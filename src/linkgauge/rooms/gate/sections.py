@@ -111,7 +111,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = "each cell" if len(clear) == len(one.cells) else f"{count_of(len(clear))} (each)"
+        where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
         seen = f"a loss of {all_of_them} would be found with 90 % probability in {where}"
         yield plain(
             seen if half == all_of_them else f"{seen}, and one of {half} in half of the cells"

@@ -134,8 +134,10 @@ def _described(
     count = max(_places(reported), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
     found = describe(name, [Facts(gpus={n: ReportedGpu() for n in range(count)}), *facts], reported)
     example = VENDORS[vendor_of(found.facts)].example
-    named = f'--machine "{example}" names them, or a text' if example else "give a text"
-    nameless = f"no given text says which accelerators these are: {named} ({FORMS})"
+    named = f'--machine "{example}" or ' if example else ""
+    nameless = (
+        f"accelerators of no known model, as no text names any; {named}a text would ({FORMS})"
+    )
     return found._replace(assumed=(*found.assumed, nameless))
 
 

@@ -72,7 +72,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
         yield line(f"{tool.name}: {one}")
     by_table = grouped(map(_on_table, tool.assumed))
     for product, some in by_table.items():
-        source = f"By the data sheet of {product}" if product else "Not in the texts"
+        source = f"By the data sheet of {product}" if product else "Assumed"
         yield plain(f"{source}: {'; '.join(some)}.", "dim")
 
 

@@ -163,7 +163,9 @@ def _outcome(variation: Variation, number: int) -> Line:
     same = (change for _, change in known if not change.is_proven)
     vague = max((abs(end - 1) for one in same for end in (one.low, one.high) if end), default=0.0)
     far = signed(1 + vague, 0).removeprefix("+")
-    more = f"; ~ may hide up to {far}: raise --rounds or --max-time, or stop other programs"
+    more = (
+        f"; cells with ~ may hide up to {far}: raise --rounds, --max-time, or stop other programs"
+    )
     return line(against, said, Span(more if vague > VAGUE else "", "warn"))
 
 

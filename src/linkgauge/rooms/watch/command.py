@@ -34,7 +34,7 @@ class WatchOptions(Options):
     least: str | None = option(
         OUTPUT,
         "Report a cell that is slower than usual by this much. Default: 3%; 10% where single "
-        "figures of healthy machines vary more.",
+        "figures of healthy machines vary more than that.",
         "P",
     )
     label: str = option(

@@ -49,8 +49,8 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
     why = "threads and pins are planned for CPUs that the guest does not have"
     offline = "cat /sys/devices/system/cpu/offline  # to bring CPU N back: echo 1 > cpuN/online"
     if online > asked:
-        why = "more vCPUs than planned share the CPUs of the domain"
-        offline = f"virsh setvcpus {case.name} {asked} --live  # on the host; else --config"
+        why = "more vCPUs than planned share the host's CPUs"
+        offline = f"virsh setvcpus {case.name} {asked} --live  # on the host; if refused: --config"
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 
 
