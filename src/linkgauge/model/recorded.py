@@ -13,12 +13,13 @@ from .transfer import Cell, Transfer
 PathKind = Literal[
     "latency", "host latency", "thread latency", "collectives", "short collectives", "products",
     "host products", "host memory", "host memory by several threads", "pageable and device",
-    "host and device", "between devices", "within a device",
+    "host and device", "between devices", "kernels of several devices", "within a device",
 ]  # fmt: skip
 """The host times or starts a `host latency`. A `thread latency` involves only host threads, any
 other latency only a device. `short collectives` have at most `SHORT` bytes. Host threads compute
 `host products` and prime numbers. `host memory` is used by one thread, which its core limits.
-Other users of the host's memory limit several threads. A host thread copies pageable memory."""
+Other users of the host's memory limit several threads. A host thread copies pageable memory.
+`kernels of several devices` copy at once, from or to a third device, which they share unevenly."""
 SHORT = 1 << 20
 """The most bytes of a collective whose time is that of its launches."""
 
@@ -46,6 +47,7 @@ RECORDED: Mapping[PathKind, RecordedKind] = {
     "pageable and device": RecordedKind(0.05, 0.44),
     "host and device": RecordedKind(0.01, 0.2),
     "between devices": RecordedKind(0.0, 0.0015, alone=True),
+    "kernels of several devices": RecordedKind(0.018, 0.065, alone=True),
     "within a device": RecordedKind(0.0011, 0.02, alone=True),
 }
 
@@ -78,6 +80,9 @@ def kind_of(
     if any(place.is_host for place in places):
         kinds = {memory.kind for each in transfers for memory in each.memories}
         return "pageable and device" if "pageable" in kinds else "host and device"
+    copying = {each.engine.owner.place for each in transfers if each.engine.kind == "sm"}
+    if devices > 2 and len(copying) > 1:
+        return "kernels of several devices"
     return "between devices" if devices > 1 else "within a device"
 
 
