@@ -99,7 +99,7 @@ def check_rounds(rounds: int, significance: str) -> float:
             f"--rounds {rounds} find no difference at a significance of {alpha:.4%}: give "
             f"--rounds {least} or more, or a larger --significance"
         )
-    if max(rounds, least) > MOST_ROUNDS:
+    if rounds > MOST_ROUNDS:
         raise InputError(f"--rounds {rounds} are too many: give at most {MOST_ROUNDS}")
     return alpha
 
@@ -160,17 +160,14 @@ def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRound
             runs=tuple(one.kept for one in taken),
             cells=compare(taken, len(settings), asked.significance),
         )
-        return MeasuredRounds(taken, variation, _write(asked, taken, variation), end)
+        return MeasuredRounds(taken, variation, _write(taken, variation), end)
 
 
-def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
-    folder = taken[0].folder
-    if folder is None or asked.request.out is None:
+def _write(taken: Sequence[RoundRun], variation: Variation) -> Path | None:
+    if (folder := taken[0].folder) is None:
         return None
-    accelerator = folder.parents[1].name
-    own = create_run_folder(
-        Path(asked.request.out), accelerator, asked.request.label, variation.started
-    )
+    _, accelerator, out = folder.parents[:3]
+    own = create_run_folder(out, accelerator.name, variation.label, variation.started)
     return write_document(own / VARY_FILE, variation)
 
 
