@@ -13,10 +13,11 @@ from linkgauge.judge.blame.leftover import Comparison, compared
 from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SHOWN, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
-from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.expected.expect import Expectation, Expectations
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import ANY, Evidence, Finding, Undetectable
-from linkgauge.judge.verdict import LOW
+from linkgauge.judge.verdict import bounds
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
@@ -31,14 +32,20 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
     classes = grouped((row.peers, row) for row in sorted(rows, key=lambda row: -row.figure))
     comparison = {one.part: one for one in compared(rows, by_part)}
-    lone, fill = alone(rows), _fills(evidence)
+    lone, fill, expectations = alone(rows), _fills(evidence), Expectations(evidence.machine)
 
     @cache
     def top(peers: Hashable, part: Part) -> float:
         return next((row.figure for row in classes[peers] if part not in row.parts), 0.0)
 
+    @cache
+    def least(row: Row) -> float:
+        case, unit = row.case, row.case.result.unit
+        return _least(case.cell, expectations.of(case.cell, case.result.size, unit))
+
     def needed(row: Row, part: Part) -> float:
-        return _needed(row, top(row.peers, part), evidence if part in lone else None)
+        past = evidence if part in lone else None
+        return _needed(row, top(row.peers, part), least(row), past)
 
     losses = {
         part: _undetectable({row: (fill(row, part), needed(row, part)) for row in own},
@@ -81,24 +88,29 @@ def _undetectable(
     return ANY
 
 
-def _needed(row: Row, top: float, past: Evidence | None) -> float:
+def _least(cell: CellResult, estimate: Expectation) -> float:
+    """Returns the figure below which the verdict is perhaps low, 0 if nothing is expected."""
+    of = cell.expected
+    if of is None or of.measured or not of.achievable or not cell.bytes:
+        return 0.0
+    return cell.bytes / (cell.bytes / of.achievable / bounds(estimate)[1] + estimate.start)
+
+
+def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
     """Returns the smallest loss that a cell's figure alone shows, or 1 if it shows none. `top` is
-    the figure of the fastest peer without the part, 0 if unknown. `past` has earlier runs."""
-    needed = [_hidden(row, top, SLOW)] if top else []
-    expected = row.case.cell.expected
-    if expected is not None and expected.achievable and not expected.measured:
-        is_loose = not row.slow and row.figure < LOW * expected.achievable
-        needed.append(_hidden(row, expected.achievable, LOOSE if is_loose else LOW))
+    the figure of the fastest peer without the part, and `least` what is not low by itself (0 if
+    unknown). `past` has earlier runs."""
+    bounds_of = (SLOW * top * math.exp(-2 * row.off), least)
+    needed = [_hidden(row.figure / bound) for bound in bounds_of if bound]
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
     return min(needed, default=ANY)
 
 
-def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`."""
-    share = row.figure / reference
-    present = 1 - share if share >= bound else 0.0  # the cell may have lost this already
-    return max(present, 1 - bound / share * math.exp(-2 * row.off))
+def _hidden(share: float) -> float:
+    """Returns the largest loss that leaves a figure of this share of its bound above it. Healthy
+    figures are at least a tenth above it, so that the cell may have lost the rest of that tenth."""
+    return max(1 - SLOW * share, 1 - 1 / share) if share >= 1 else 1 - 1 / share
 
 
 def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:

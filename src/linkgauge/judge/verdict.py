@@ -299,12 +299,17 @@ def _beside(
     if one.summary is None or not size:
         return "not judged"
     seconds = _seconds(cell, size)
-    usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
-    bounds = estimate.bounds or usual
-    longest, enough = (seconds(expected) / share + estimate.start for share in bounds)
+    shares = bounds(estimate)
+    longest, enough = (seconds(expected) / share + estimate.start for share in shares)
     if seconds(one.summary.median) <= enough:
         return "ok"
     return "low" if min(map(seconds, figures_of(one, cell))) > longest else "perhaps low"
+
+
+def bounds(estimate: Expectation) -> tuple[float, float]:
+    """Returns the shares below which a figure is low, and perhaps low."""
+    usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
+    return estimate.bounds or usual
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
