@@ -48,8 +48,10 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
         return _needed(row, top(row.peers, part), least(row), past)
 
     losses = {
-        part: _undetectable({row: (fill(row, part), needed(row, part)) for row in own},
-                      comparison.get(part), len(by_part))
+        part: _undetectable(
+            {row: (fill(row, part), needed(row, part), bool(top(row.peers, part))) for row in own},
+            comparison.get(part), len(by_part),
+        )
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
     if losses and all(loss == ANY for loss in losses.values()):
@@ -76,13 +78,13 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 
 
 def _undetectable(
-    rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
+    rows: Mapping[Row, tuple[float, float, bool]], comparison: Comparison | None, parts: int
 ) -> float:
     """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
-        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
-        known = [(row, needed) for row, (_, needed) in rows.items()]
+        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}
+        known = [(row, needed, has_peers) for row, (_, needed, has_peers) in rows.items()]
         if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
             return before
     return ANY
@@ -113,12 +115,12 @@ def _hidden(share: float) -> float:
     return max(1 - SLOW * share, 1 - 1 / share) if share >= 1 else 1 - 1 / share
 
 
-def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
+def _is_slow(known: Sequence[tuple[Row, float, bool]], lost: Mapping[Row, float]) -> bool:
     gain = 0.0
-    for row, needed in known:
+    for row, needed, has_peers in known:
         if lost[row] > needed:
             gain += row.weight * math.log1p(-lost[row]) ** 2
-        elif needed < ANY:
+        elif has_peers:
             gain -= SPARED
     return gain > PART
 
