@@ -112,7 +112,9 @@ class Search:
             # Another part may be the bottleneck of this cell, but hardly if not of its equals.
             is_well = not row.slow and row.off <= -min(own)
             is_odd = is_well and any(row.peers in found[s] for s in by)
-            least = min(least, row.lost**2 + (PART if is_odd else SPARED))
+            # How much a drift costs by then is less sure.
+            sure = PART if any(s.drifts for s in by) else math.inf
+            least = min(least, row.lost**2 + (sure if is_odd else SPARED))
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 
