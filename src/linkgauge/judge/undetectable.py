@@ -91,7 +91,6 @@ def _undetectable(
 
 
 def _least(cell: CellResult, estimate: Expectation) -> float:
-    """Returns the figure below which the verdict is perhaps low, 0 if nothing is expected."""
     of = cell.expected
     if of is None or of.measured or not of.achievable or not cell.bytes:
         return 0.0
@@ -99,9 +98,8 @@ def _least(cell: CellResult, estimate: Expectation) -> float:
 
 
 def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows, or 1 if it shows none. `top` is
-    the figure of the fastest peer without the part, and `least` what is not low by itself (0 if
-    unknown). `past` has earlier runs."""
+    """Returns the smallest loss that a cell's figure alone shows, 1 if none. `top` is the fastest
+    peer without the part, `least` the lowest figure that is ok (both 0 if unknown)."""
     bounds_of = (SLOW * top * math.exp(-2 * row.off), least)
     needed = [_hidden(row.figure / bound) for bound in bounds_of if bound]
     if past is not None and shows(past, row.number):
@@ -110,8 +108,8 @@ def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
 
 
 def _hidden(share: float) -> float:
-    """Returns the largest loss that leaves a figure of this share of its bound above it. Healthy
-    figures are at least a tenth above it, so that the cell may have lost the rest of that tenth."""
+    """Returns the largest loss that leaves a figure of this share of its bound above the bound."""
+    # Healthy figures are a tenth above it: less may have lost the rest already.
     return max(1 - SLOW * share, 1 - 1 / share) if share >= 1 else 1 - 1 / share
 
 
