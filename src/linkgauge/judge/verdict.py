@@ -307,7 +307,7 @@ def _beside(
 
 
 def bounds(estimate: Expectation) -> tuple[float, float]:
-    """Returns the shares below which a figure is low, and perhaps low."""
+    # Below the first a figure is low, below the second perhaps low.
     usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
     return estimate.bounds or usual
 
