@@ -11,7 +11,8 @@ from fakes import machine
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.judge.expected.expect import START, Expectation
+from linkgauge.judge.expected.expect import Expectation
+from linkgauge.judge.expected.link_rates import START
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, verdict
 from linkgauge.model.documents.result import CellResult, Expected, TransferFigure
 from linkgauge.model.notation import parse_transfers

@@ -14,10 +14,11 @@ from linkgauge.judge.blame.leftover import Comparison, compared
 from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SHOWN, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
-from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.expected.expect import Expectation, Expectations
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import ANY, Evidence, Finding, Undetectable
-from linkgauge.judge.verdict import LOW
+from linkgauge.judge.verdict import bounds
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
@@ -33,18 +34,26 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     ordered = sorted(rows, key=attrgetter("figure"), reverse=True)
     classes = grouped((row.peers, row) for row in ordered)
     comparison = {one.part: one for one in compared(rows, by_part)}
-    lone, fill = alone(rows), _fills(evidence)
+    lone, fill, expectations = alone(rows), _fills(evidence), Expectations(evidence.machine)
 
     @cache
     def top(peers: Hashable, part: Part) -> float:
         return next((row.figure for row in classes[peers] if part not in row.parts), 0.0)
 
+    @cache
+    def least(row: Row) -> float:
+        case, unit = row.case, row.case.result.unit
+        return _least(case.cell, expectations.of(case.cell, case.result.size, unit))
+
     def needed(row: Row, part: Part) -> float:
-        return _needed(row, top(row.peers, part), evidence if part in lone else None)
+        past = evidence if part in lone else None
+        return _needed(row, top(row.peers, part), least(row), past)
 
     losses = {
-        part: _undetectable({row: (fill(row, part), needed(row, part)) for row in own},
-                      comparison.get(part), len(by_part))
+        part: _undetectable(
+            {row: (fill(row, part), needed(row, part), bool(top(row.peers, part))) for row in own},
+            comparison.get(part), len(by_part),
+        )
         for part, own in by_part.items() if part.kind not in ("group", "machine")
     }  # fmt: skip
     if losses and all(loss == ANY for loss in losses.values()):
@@ -71,44 +80,47 @@ def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
 
 
 def _undetectable(
-    rows: Mapping[Row, tuple[float, float]], comparison: Comparison | None, parts: int
+    rows: Mapping[Row, tuple[float, float, bool]], comparison: Comparison | None, parts: int
 ) -> float:
     """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
-        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, _) in rows.items()}
-        known = [(row, needed) for row, (_, needed) in rows.items()]
+        lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}
+        known = [(row, needed, has_peers) for row, (_, needed, has_peers) in rows.items()]
         if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
             return before
     return ANY
 
 
-def _needed(row: Row, top: float, past: Evidence | None) -> float:
-    """Returns the smallest loss that a cell's figure alone shows, or 1 if it shows none. `top` is
-    the figure of the fastest peer without the part, 0 if unknown. `past` has earlier runs."""
-    needed = [_hidden(row, top, SLOW)] if top else []
-    expected = row.case.cell.expected
-    if expected is not None and expected.achievable and not expected.measured:
-        is_loose = not row.slow and row.figure < LOW * expected.achievable
-        needed.append(_hidden(row, expected.achievable, LOOSE if is_loose else LOW))
+def _least(cell: CellResult, estimate: Expectation) -> float:
+    of = cell.expected
+    if of is None or of.measured or not of.achievable or not cell.bytes:
+        return 0.0
+    return cell.bytes / (cell.bytes / of.achievable / bounds(estimate)[1] + estimate.start)
+
+
+def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
+    """Returns the smallest loss that a cell's figure alone shows, 1 if none. `top` is the fastest
+    peer without the part, `least` the lowest figure that is ok (both 0 if unknown)."""
+    bounds_of = (SLOW * top * math.exp(-2 * row.off), least)
+    needed = [_hidden(row.figure / bound) for bound in bounds_of if bound]
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
     return min(needed, default=ANY)
 
 
-def _hidden(row: Row, reference: float, bound: float) -> float:
-    """Returns the largest loss that leaves a cell's figure above `bound` × `reference`."""
-    share = row.figure / reference
-    present = 1 - share if share >= bound else 0.0  # the cell may have lost this already
-    return max(present, 1 - bound / share * math.exp(-2 * row.off))
+def _hidden(share: float) -> float:
+    """Returns the largest loss that leaves a figure of this share of its bound above the bound."""
+    # Healthy figures are a tenth above it: less may have lost the rest already.
+    return max(1 - SLOW * share, 1 - 1 / share) if share >= 1 else 1 - 1 / share
 
 
-def _is_slow(known: Sequence[tuple[Row, float]], lost: Mapping[Row, float]) -> bool:
+def _is_slow(known: Sequence[tuple[Row, float, bool]], lost: Mapping[Row, float]) -> bool:
     gain = 0.0
-    for row, needed in known:
+    for row, needed, has_peers in known:
         if lost[row] > needed:
             gain += row.weight * math.log1p(-lost[row]) ** 2
-        elif needed < ANY:
+        elif has_peers:
             gain -= SPARED
     return gain > PART
 

@@ -303,12 +303,17 @@ def _beside(
     seconds: Callable[[float], float] = lambda rate: size / rate  # noqa: E731
     if cell.report.is_latency:
         seconds = float
-    usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
-    bounds = estimate.bounds or usual
-    longest, enough = (seconds(expected) / share + estimate.start for share in bounds)
+    shares = bounds(estimate)
+    longest, enough = (seconds(expected) / share + estimate.start for share in shares)
     if seconds(one.summary.median) <= enough:
         return "ok"
     return "low" if min(map(seconds, figures_of(one, cell))) > longest else "perhaps low"
+
+
+def bounds(estimate: Expectation) -> tuple[float, float]:
+    # Below the first a figure is low, below the second perhaps low.
+    usual = (LOOSE, LOOSE) if estimate.loose else (LOW, SURE if estimate.sure else LOW)
+    return estimate.bounds or usual
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:

@@ -10,7 +10,7 @@ from itertools import count
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.judge.expected.healthy import START
+from linkgauge.judge.expected.link_rates import START
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.cell_id import spoken, table_id

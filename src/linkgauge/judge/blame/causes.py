@@ -98,9 +98,9 @@ def fewest(
             break
         best = min(best, kept[0], key=loss)
     while best:
-        exchanged = [(*best[:at], new, *best[at + 1 :])
-                     for at in range(len(best)) for new in candidates if new not in best]  # fmt: skip
-        better = min(exchanged, key=loss, default=best)
+        others = [new for new in candidates if new not in best]
+        sets = ((*best[:at], new, *best[at + 1 :]) for at in range(len(best)) for new in others)
+        better = min(sets, key=loss, default=best)
         if loss(better) >= loss(best):
             break
         best = better

@@ -110,10 +110,11 @@ class Search:
             own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
             least = _unexplained(row, own)
             # Another part may be the bottleneck of this cell, but hardly if not of its equals.
-            is_likely = (
-                row.slow or row.off > -min(own) or not any(row.peers in found[s] for s in by)
-            )
-            least = min(least, row.lost**2 + (SPARED if is_likely else PART))
+            is_well = not row.slow and row.off <= -min(own)
+            is_odd = is_well and any(row.peers in found[s] for s in by)
+            # How much a drift costs by then is less sure.
+            sure = PART if any(s.drifts for s in by) else math.inf
+            least = min(least, row.lost**2 + (sure if is_odd else SPARED))
             left += row.weight * (least - row.lost**2)
         return Fit(left, cost, levels)
 

@@ -101,8 +101,7 @@ def _rows(cells: Cells, of: _Measure, host: float) -> Iterator[Row]:
 
 
 def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
-    """Yields comparisons by class or, if no cell has peers, of copies inside devices with others
-    there, and of other copies with the host's or with the most that is healthy."""
+    """Yields comparisons by class or, if no cell has peers, with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
     def class_of(cell: Steadiness) -> Hashable:

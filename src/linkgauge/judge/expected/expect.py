@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
-    is the limit for any sharing. `loose` is true if the figure is approximate, and `sure` if it is
-    of copies that hardly differ. Cells are low below the first share in `bounds`, and perhaps low
-    below the second. `start` is the startup time in seconds. `without` is why no achievable figure is known. `each` are the transfers' rates."""
+    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
+    Cells are low below the first of `bounds`, perhaps low below the second. `start` is in seconds.
+    `without` is why no achievable figure is known. `each` are the transfers' rates."""
 
     expected: Expected
     most: float | None = None
@@ -345,7 +345,6 @@ class _Sharing:
 
 
 def _is_sure(transfer: Transfer) -> bool:
-    """Whether one device's memory is copied to another memory."""
     ends = {memory.place for memory in transfer.memories}
     by_device = transfer.engine.kind in ("ce", "sm") and transfer.source.is_device
     return by_device and len(ends) == 2 and not transfer.both_ways
