@@ -156,6 +156,18 @@ def test_retransmits_of_iperf3_are_said(tmp_path):
     assert "sent again" not in answer_of(tmp_path, log.replace("1027", "0"))
 
 
+def test_rates_of_networks_are_also_said_in_bits(tmp_path):
+    log = "RDMA_{} BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+    row = " 65536      5000             {}             {}               0.000920\n"
+    own = (
+        log.format("Write") + row.format(111.72, 111.71) + log.format("Read") + row.format(1, 0.48)
+    )
+    assert "In bits: rdma_write_bw 111.7 Gb/s, rdma_read_bw 0.48 Gb/s." in answer_of(tmp_path, own)
+    end = "[SUM]   0.00-10.00  sec  12.5 MBytes  10.5 Mbits/sec  0.011 ms  0/9380 (0%)  receiver\n"
+    assert "In bits: nic_tcp_iperf3 10.5 Mb/s." in answer_of(tmp_path, end)
+    assert "In bits" not in answer_of(tmp_path, nodes_of(16) + reduced(96))
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-

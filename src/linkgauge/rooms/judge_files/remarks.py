@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from linkgauge.judge.expected.across import REACHED, carried_by
@@ -41,6 +41,8 @@ _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
+_SLOW = 0.1e9
+"""The bits/s up to which a network's rate is shown in Mb/s."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
 
@@ -210,6 +212,8 @@ def _of_tools(seen: _Seen) -> None:
     for (name, *_), curve in grouped(points).items():
         _fall(seen, "messages_fall", name, sorted(curve))
     is_reported = seen.carried is not None
+    each = ", ".join(_in_bits(seen))
+    seen.say("in_bits", each, each=each)
     if most:
         _reported_speed(seen, most / 1e9)
         is_unsaid = not (is_reported or is_tcp or "software" in settings)
@@ -236,6 +240,19 @@ def _of_tools(seen: _Seen) -> None:
     seen.say("tcp", is_tcp)
     again = settings.get("retransmits", "")
     seen.say("retransmits", is_tcp and again, count=again)
+
+
+def _in_bits(seen: _Seen) -> Iterator[str]:
+    """Yields each test's best rates in the unit of those who measure networks."""
+    best = grouped(
+        ((o.benchmark, o.cell.place), o.cell.headline)
+        for o in seen.cells
+        if o.benchmark.startswith(("rdma", "nic")) and o.cell.headline
+        if not o.cell.report.is_latency
+    )
+    for name, own in grouped((name, 8 * max(some)) for (name, _), some in best.items()).items():
+        shown = (f"{r / 1e9:.4g} Gb/s" if r > _SLOW else f"{r / 1e6:.3g} Mb/s" for r in own)
+        yield f"{name} {and_all([*shown])}"
 
 
 def _links(seen: _Seen) -> tuple[str, float]:
