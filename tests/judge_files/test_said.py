@@ -168,6 +168,22 @@ def test_rates_of_networks_are_also_said_in_bits(tmp_path):
     assert "In bits" not in answer_of(tmp_path, nodes_of(16) + reduced(96))
 
 
+MATRIX = """Using Read-only traffic type
+\t\tNuma node
+Numa node\t     0\t     1
+       0\t51999.2\t30097.0
+       1\t{}\t58205.7
+"""
+
+
+def test_unlike_directions_between_two_nodes_are_warned_of(tmp_path):
+    title = "Measuring Memory Bandwidths between nodes within system\n"
+    answer = answer_of(tmp_path, title + MATRIX.format("11091.6"))
+    found = "CPUs of node 1 read node 0 at 11.1 GB/s, 37% of the 30.1 GB/s in the other direction"
+    assert f"verdict: warn links nodes 0 and 1: {found}" in answer
+    assert "other direction" not in answer_of(tmp_path, title + MATRIX.format("25091.6"))
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-

@@ -36,6 +36,17 @@ _TRY = (
     "ib_write_bw  # between the hosts: what the network carries",
 )
 _SLOWER = 0.9
+_OF_NODES = "host_to_host_memcpy"
+_LOPSIDED = 1.5
+"""The ratio between two directions from which something differs between two NUMA nodes."""
+_LOPSIDED_WHY = (
+    "a link between sockets carries as much either way: usual causes are DIMMs that are missing or "
+    "unlike at one node, a faulty module, and a setting of the BIOS that counts for one node"
+)
+_LOPSIDED_TRY = (
+    "sudo dmidecode -t memory | grep -E 'Locator|Size|Speed'  # the same at both nodes?",
+    "numactl -H",
+)
 _FORWARDED = (
     "the CPU forwards peer traffic slowly, or ACS or an IOMMU sends it there; the driver also "
     "needs Resizable BAR for peers over PCIe"
@@ -187,6 +198,23 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             return
 
 
+def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    cells = [one for one in shown(evidence.results) if one.benchmark.startswith(_OF_NODES)]
+    own = {one.cell.place: one for one in cells if one.cell.headline}
+    for (cpus, memory), slow in own.items():
+        other = own.get((memory, cpus), slow)
+        less, more = (one.cell.headline or 0.0 for one in (slow, other))
+        if more > _LOPSIDED * less:
+            found = (
+                f"CPUs of node {cpus} read node {memory} at {less / 1e9:.3g} GB/s, "
+                f"{less / more:.0%} of the {more / 1e9:.3g} GB/s in the other direction"
+            )
+            yield Finding(
+                "links", "warn", f"nodes {memory} and {cpus}", found, _LOPSIDED_WHY,
+                _LOPSIDED_TRY, (slow.name, other.name),
+            )  # fmt: skip
+
+
 def _vendor(known: Inventory) -> int | None:
     return next((one.vendor for one in known.pci if is_accelerator(one)), None)
 
@@ -253,6 +281,6 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in (
         _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_pairs,
-        _check_network,
+        _check_nodes, _check_network,
     ):  # fmt: skip
         yield from one(evidence, tool)
