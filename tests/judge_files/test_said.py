@@ -184,6 +184,20 @@ def test_unlike_directions_between_two_nodes_are_warned_of(tmp_path):
     assert "other direction" not in answer_of(tmp_path, title + MATRIX.format("25091.6"))
 
 
+def test_a_run_that_failed_is_told_among_others(tmp_path):
+    """The other run's figures stay: an error that ended one run says nothing of them."""
+    failed = "node0: Test NCCL failure common.cu:392 'unhandled cuda error / '\n"
+    (tmp_path / "two.txt").write_text(
+        f"./build/all_reduce_perf -g 2\n{nodes_of(2)}{HEAD}{failed} .. node0 pid 1: Test failure a:1\n"
+    )
+    answer = answer_of(tmp_path, nodes_of(8) + reduced(470, 8))
+    assert "verdict: ok" in answer
+    done = called("judge", tmp_path / "log.txt", tmp_path / "two.txt")
+    said = "error all_reduce_perf (all, all): nccl-tests says: Test NCCL failure common.cu:392"
+    assert said in " ".join(done.stdout.split())
+    assert (done.returncode, "1 ok" in done.stdout) == (3, True)
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-
