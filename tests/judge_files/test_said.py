@@ -198,6 +198,35 @@ def test_a_run_that_failed_is_told_among_others(tmp_path):
     assert (done.returncode, "1 ok" in done.stdout) == (3, True)
 
 
+ACCESS = """RocmBandwidthTest Version: 2.6.0
+Device: 0,  AMD EPYC 7763 64-Core Processor
+Device: 1,  AMD Radeon Graphics,  GPU-1,  19:0.0
+Device: 2,  AMD Radeon Graphics,  GPU-2,  67:0.0
+
+Inter-Device Access
+D/D       0         1         2
+0         1         0         0
+1         1         1         {0}
+2         1         {0}         1
+
+Unidirectional copy peak bandwidth GB/s
+D/D       0           1           2
+0         N/A         13.750      13.769
+1         14.280      696.717     N/A
+2         14.280      N/A         696.201
+"""
+
+
+def test_gpus_that_cannot_reach_each_other_are_named(tmp_path):
+    one, other = (f"{n} (AMD Radeon Graphics, 0000:{bus}:00.0)" for n, bus in ((0, 19), (1, 67)))
+    found = f"GPUs {one} and {other} cannot reach each other's memory"
+    assert found in answer_of(tmp_path, ACCESS.format(0))
+    assert "cannot reach" not in answer_of(tmp_path, ACCESS.format(1))
+    answer = answer_of(tmp_path, PEERS.replace("Unid", "Device=0 CANNOT Access Peer Device=1\n"
+        "Device=1 CANNOT Access Peer Device=0\nUnid", 1))  # fmt: skip
+    assert "Ada Generation, 0000:61:00.0) cannot reach each other's memory" in answer
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-

@@ -22,7 +22,7 @@ _VALIDATION = "Data Path Validation: FAIL"
 def _rocm_bandwidth_test(seen: TextScan) -> None:
     """Reads rocm-bandwidth-test, which adds up both directions, and counts local copies twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
-    version = ""
+    version, access = "", dict[tuple[int, int], float | None]()
     for number, own, said in seen.marks(
         r"\s*RocmBandwidthTest Version: (?P<version>\S{1,40})",
         r"\s*(?P<ways>Uni|Bi?)directional (?:copy )?peak bandwidth GB/s\s*$",
@@ -45,7 +45,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             words = enumerate(own["checked"].split())
             wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}
         elif "other" in own:
-            seen.grid(number + 1)
+            grid = seen.grid(number + 1)
+            access |= grid if own["other"].endswith("Access") else {}
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
@@ -58,6 +59,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             seen.figures.append(copied(source, to, 0.0, _SIZE)._replace(failure=_VALIDATION))
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
+    seen.refuse({(place[a], place[b]) for (a, b), can in access.items()
+                 if can == 0 and {a, b} <= place.keys()})  # fmt: skip
     sure = version or grids or wrong
     seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
 
