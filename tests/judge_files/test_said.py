@@ -227,6 +227,17 @@ def test_gpus_that_cannot_reach_each_other_are_named(tmp_path):
     assert "Ada Generation, 0000:61:00.0) cannot reach each other's memory" in answer
 
 
+def test_small_messages_are_not_held_against_adapters(tmp_path):
+    head = "| Test: tag match bandwidth |\n| Message size: {} |\n| message rate (msg/s) |\n"
+    row = "Final:               1000000     0.039     0.125     0.125       {0}      {0}     {1}  {1}\n"
+    card = CARD.format(0, 100)
+    answer = answer_of(tmp_path, head.format(8) + row.format("60.84", 7974856) + card)
+    assert "sends messages of 8 B, 7.97 million a second" in answer
+    assert "cross the network" not in answer
+    answer = answer_of(tmp_path, head.format(1 << 20) + row.format("6084.00", 6084) + card)
+    assert "of which 53% of what is usually left cross the network" in answer
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-

@@ -43,6 +43,8 @@ _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
 _SLOW = 0.1e9
 """The bits/s up to which a network's rate is shown in Mb/s."""
+_PACKET = 4096
+"""The bytes of a packet: smaller messages show how many of them there are in a second."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
 
@@ -204,8 +206,13 @@ def _of_tools(seen: _Seen) -> None:
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
     own = [o for o in seen.cells if o.benchmark.startswith(tests) and "lat" not in o.benchmark]
-    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in own)
+    large = [o for o in own if (o.cell.bytes or 0) > _PACKET]
+    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in large)
     most = max(rates, default=0.0)
+    for one in () if large else own[-1:]:
+        size, rate = one.cell.bytes or 1, one.cell.headline or 0.0
+        name, shown = one.benchmark, format_size(size)
+        seen.say("messages", rate, name=name, size=shown, count=rate / size / 1e6)
     points = (
         ((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0)) for o in own
     )
