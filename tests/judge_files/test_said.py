@@ -237,6 +237,18 @@ def test_small_messages_are_not_held_against_adapters(tmp_path):
     assert "of which 53% of what is usually left cross the network" in answer
 
 
+def test_a_matrix_of_nodes_without_its_title_is_read_by_its_form(tmp_path):
+    reads = "ALL Reads        :\t90874.6\n\n"
+    answer = answer_of(tmp_path, reads + MATRIX.format("30091.6") + "Speed: 3200 MT/s\n")
+    of_nodes = "read_cpu (0, 1) 30.10 GB/s host_to_host_memcpy_read_cpu (1, 0) 30.09 GB/s"
+    rate = "The DIMMs run at 3200 MT/s, so a channel carries 25.6 GB/s. No given text states how"
+    for said in (of_nodes, "memory_reads (all, all) 90.87 GB/s", rate):
+        assert said in answer
+    times = "Numa node\t     0\t     1\n       0\t81.1\t140.2\n       1\t141.0\t80.9\n"
+    assert "latency of memory of node 1, CPU of node 0 140.2 ns" in answer_of(tmp_path, reads + times)
+    assert "140.2" not in answer_of(tmp_path, times)
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-
