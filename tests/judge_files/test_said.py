@@ -245,8 +245,30 @@ def test_a_matrix_of_nodes_without_its_title_is_read_by_its_form(tmp_path):
     for said in (of_nodes, "memory_reads (all, all) 90.87 GB/s", rate):
         assert said in answer
     times = "Numa node\t     0\t     1\n       0\t81.1\t140.2\n       1\t141.0\t80.9\n"
-    assert "latency of memory of node 1, CPU of node 0 140.2 ns" in answer_of(tmp_path, reads + times)
+    far = "latency of memory of node 1, CPU of node 0 140.2 ns"
+    assert far in answer_of(tmp_path, reads + times)
     assert "140.2" not in answer_of(tmp_path, times)
+
+
+SLOT = """sudo lspci -vvv | grep -A 30 Mellanox | grep -E 'LnkSta:|LnkCap:'
+# LnkCap: Port #0, Speed 8GT/s, Width x16, ASPM not supported
+# LnkSta: Speed 8GT/s (ok), Width x{}
+ibstat
+#   Port 1: State: Active, Physical state: LinkUp, Rate: 100
+"""
+
+
+def test_an_adapter_in_a_narrow_slot_is_told_without_its_address(tmp_path):
+    log = "RDMA_Write BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec]\n"
+    (tmp_path / "slot.txt").write_text(SLOT.format("8 (downgraded)"))
+    (tmp_path / "log.txt").write_text(log + " 1048576    5000   55.87   55.86   0.006660\n")
+    done = called("judge", tmp_path / "log.txt", tmp_path / "slot.txt")
+    found = "6.98 GB/s (55.9 Gb/s) is 89% of what PCIe 8 GT/s x8 carries (7.88 GB/s, 63 Gb/s)"
+    answer = " ".join(done.stdout.split())
+    assert f"verdict: warn links the adapter's slot: {found}" in answer
+    (tmp_path / "slot.txt").write_text(SLOT.format("16 (ok)"))
+    done = called("judge", tmp_path / "log.txt", tmp_path / "slot.txt")
+    assert "adapter's slot:" not in done.stdout
 
 
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])

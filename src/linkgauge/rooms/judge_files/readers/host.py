@@ -100,6 +100,14 @@ def _ibstat(seen: TextScan) -> None:
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
 
+_PORT = re.compile(r"[\s#]*Port \d+: State: Active, .{0,80}?\bRate: (\d{1,4})\b")
+
+
+def _ports(seen: TextScan) -> None:
+    if rates := [match[1] for _, match in seen.each(_PORT)]:
+        seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
+
+
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
@@ -296,7 +304,8 @@ READERS = {
     _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
-    _ibstat: ("CA '", "device '"), _adapters: ("Speed:", "<net", "NET["),
+    _ibstat: ("CA '", "device '"), _ports: ("State: Active, ",),
+    _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
     _kernel_log: ("iommu: Default domain type",),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
