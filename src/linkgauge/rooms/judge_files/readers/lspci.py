@@ -63,7 +63,9 @@ def _listed(seen: TextScan) -> None:
     for number, head, end in seen.sections(_HEAD):
         if not is_long and not _GPU.search(head[2]) and not _RDMA.search(head[3]):
             continue
-        last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
+        last = next(
+            (n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", ".", "")), end
+        )
         address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
         body = "\n".join(lines[number + 1 : last])
         found.append(_Function(address[-12:], head[2], head[3], body))
