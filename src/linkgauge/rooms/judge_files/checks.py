@@ -43,7 +43,6 @@ _NARROW_TRY = (
 )
 _OF_NODES = "host_to_host_memcpy"
 _LOPSIDED = 1.5
-"""The ratio between two directions from which something differs between two NUMA nodes."""
 _LOPSIDED_WHY = (
     "a link between sockets carries as much either way: usual causes are DIMMs that are missing or "
     "unlike at one node, a faulty module, and a setting of the BIOS that counts for one node"
@@ -205,7 +204,7 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     cells = [one for one in shown(evidence.results) if one.benchmark.startswith(_OF_NODES)]
-    own = {one.cell.place: one for one in cells if one.cell.headline}
+    own = {(one.cell.row, one.cell.column): one for one in cells if one.cell.headline}
     for (cpus, memory), slow in own.items():
         other = own.get((memory, cpus), slow)
         less, more = (one.cell.headline or 0.0 for one in (slow, other))
@@ -221,7 +220,6 @@ def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    """Compares the only adapter's best figure with what its slot carries, if that is narrow."""
     ports, cells = evidence.machine.known.adapters, shown(evidence.results)
     function = evidence.machine.functions.get(ports[0].pci or "") if len(ports) == 1 else None
     link = function.link if function else PciLink()

@@ -42,7 +42,6 @@ _LATE = 100e-6
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
 _SLOW = 0.1e9
-"""The bits/s up to which a network's rate is shown in Mb/s."""
 _PACKET = 4096
 """The bytes of a packet: smaller messages show how many of them there are in a second."""
 _RACK = 72
@@ -250,7 +249,6 @@ def _of_tools(seen: _Seen) -> None:
 
 
 def _in_bits(seen: _Seen) -> Iterator[str]:
-    """Yields each test's best rates in the unit of those who measure networks."""
     best = grouped(
         ((o.benchmark, o.cell.place), o.cell.headline)
         for o in seen.cells

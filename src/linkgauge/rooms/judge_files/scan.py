@@ -195,7 +195,6 @@ class TextScan:
         return range(first, len(self.figures))
 
     def refuse(self, refused: set[tuple[int, int]]) -> None:
-        """Notes which GPUs cannot reach each other's memory, in either direction."""
         pairs = sorted((a, b) for a, b in refused if a < b and (b, a) in refused)
         count, ends = len(self.gpus), {index for pair in pairs for index in pair}
         names = {index: f"{index} ({', '.join(filter(None, (o.model, o.pci)))})"

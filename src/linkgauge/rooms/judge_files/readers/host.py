@@ -200,7 +200,6 @@ _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 
 
 def _mlc(seen: TextScan) -> None:
-    """Reads matrices below their titles, and those without one if other lines are MLC's."""
     nodes, mixed, reads, taken = 1, 0.0, math.inf, set[int]()
     totals, is_own = list[float](), any(map(_MLC_WORDS.search, seen.lines))
     for number, own, said in seen.marks(

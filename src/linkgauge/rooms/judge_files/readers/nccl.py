@@ -103,9 +103,9 @@ def _read_tables(seen: TextScan) -> None:
     if not heads and not ranks:
         seen.facts(**facts)
         return
-    for _, own, said in seen.marks(*_ENDED, test="nccl-tests"):
+    for _, own, so_far in seen.marks(*_ENDED, test="nccl-tests"):
         if "said" in own:
-            seen.fail(own["said"], said["test"])
+            seen.fail(own["said"], so_far["test"])
     seen.hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
     if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         seen.hosts = tuple(said)  # one alone may be the host whose lines were kept
