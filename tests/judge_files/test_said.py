@@ -156,6 +156,71 @@ def test_retransmits_of_iperf3_are_said(tmp_path):
     assert "sent again" not in answer_of(tmp_path, log.replace("1027", "0"))
 
 
+def test_rates_of_networks_are_also_said_in_bits(tmp_path):
+    log = "RDMA_{} BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+    row = " 65536      5000             {}             {}               0.000920\n"
+    own = (
+        log.format("Write") + row.format(111.72, 111.71) + log.format("Read") + row.format(1, 0.48)
+    )
+    assert "In bits: rdma_write_bw 111.7 Gb/s, rdma_read_bw 0.48 Gb/s." in answer_of(tmp_path, own)
+    end = "[SUM]   0.00-10.00  sec  12.5 MBytes  10.5 Mbits/sec  0.011 ms  0/9380 (0%)  receiver\n"
+    assert "In bits: nic_tcp_iperf3 10.5 Mb/s." in answer_of(tmp_path, end)
+    assert "In bits" not in answer_of(tmp_path, nodes_of(16) + reduced(96))
+
+
+def test_a_run_that_failed_is_told_among_others(tmp_path):
+    """The other run's figures stay: an error that ended one run says nothing of them."""
+    failed = "node0: Test NCCL failure common.cu:392 'unhandled cuda error / '\n"
+    failed += " .. node0 pid 1: Test failure common.cu:590\n"
+    (tmp_path / "two.txt").write_text(f"all_reduce_perf -g 2\n{nodes_of(2)}{HEAD}{failed}")
+    answer = answer_of(tmp_path, nodes_of(8) + reduced(470, 8))
+    assert "verdict: ok" in answer
+    done = called("judge", tmp_path / "log.txt", tmp_path / "two.txt")
+    said = "error all_reduce_perf (all, all): nccl-tests says: Test NCCL failure common.cu:392"
+    assert said in " ".join(done.stdout.split())
+    assert (done.returncode, "2 ok" in done.stdout) == (3, True)
+
+
+ACCESS = """RocmBandwidthTest Version: 2.6.0
+Device: 0,  AMD EPYC 7763 64-Core Processor
+Device: 1,  AMD Radeon Graphics,  GPU-1,  19:0.0
+Device: 2,  AMD Radeon Graphics,  GPU-2,  67:0.0
+
+Inter-Device Access
+D/D       0         1         2
+0         1         0         0
+1         1         1         {0}
+2         1         {0}         1
+
+Unidirectional copy peak bandwidth GB/s
+D/D       0           1           2
+0         N/A         13.750      13.769
+1         14.280      696.717     N/A
+2         14.280      N/A         696.201
+"""
+
+
+def test_gpus_that_cannot_reach_each_other_are_named(tmp_path):
+    one, other = (f"{n} (AMD Radeon Graphics, 0000:{bus}:00.0)" for n, bus in ((0, 19), (1, 67)))
+    found = f"GPUs {one} and {other} cannot reach each other's memory"
+    assert found in answer_of(tmp_path, ACCESS.format(0))
+    assert "cannot reach" not in answer_of(tmp_path, ACCESS.format(1))
+    answer = answer_of(tmp_path, PEERS.replace("Unid", "Device=0 CANNOT Access Peer Device=1\n"
+        "Device=1 CANNOT Access Peer Device=0\nUnid", 1))  # fmt: skip
+    assert "Ada Generation, 0000:61:00.0) cannot reach each other's memory" in answer
+
+
+def test_small_messages_are_not_held_against_adapters(tmp_path):
+    head = "| Test: tag match bandwidth |\n| Message size: {} |\n| message rate (msg/s) |\n"
+    row = "Final:  1000000     0.039     0.125     0.125       {0}      {0}     {1}  {1}\n"
+    card = CARD.format(0, 100)
+    answer = answer_of(tmp_path, head.format(8) + row.format("60.84", 7974856) + card)
+    assert "sends messages of 8 B, 7.97 million a second" in answer
+    assert "cross the network" not in answer
+    answer = answer_of(tmp_path, head.format(1 << 20) + row.format("6084.00", 6084) + card)
+    assert "of which 53% of what is usually left cross the network" in answer
+
+
 BRIDGE = """00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] GPP Bridge (prog-if 00 [Normal decode])
 \tBus: primary=00, secondary=41, subordinate=41, sec-latency=0
 \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{0} CmpltRedir{0} UpstreamFwd+ EgressCtrl- DirectTrans-

@@ -16,7 +16,7 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory, PciLink
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.pcie import is_accelerator, link_rate
 from linkgauge.model.names import and_all
@@ -36,6 +36,21 @@ _TRY = (
     "ib_write_bw  # between the hosts: what the network carries",
 )
 _SLOWER = 0.9
+_NARROW = "the slot is narrower, a board shares its lanes with another slot, or lanes are lost"
+_NARROW_TRY = (
+    "sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'  # the adapter, and the port above it",
+    "# The board's manual says which slots have all lanes",
+)
+_OF_NODES = "host_to_host_memcpy"
+_LOPSIDED = 1.5
+_LOPSIDED_WHY = (
+    "a link between sockets carries as much either way: usual causes are DIMMs that are missing or "
+    "unlike at one node, a faulty module, and a setting of the BIOS that counts for one node"
+)
+_LOPSIDED_TRY = (
+    "sudo dmidecode -t memory | grep -E 'Locator|Size|Speed'  # the same at both nodes?",
+    "numactl -H",
+)
 _FORWARDED = (
     "the CPU forwards peer traffic slowly, or ACS or an IOMMU sends it there; the driver also "
     "needs Resizable BAR for peers over PCIe"
@@ -187,6 +202,45 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             return
 
 
+def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    cells = [one for one in shown(evidence.results) if one.benchmark.startswith(_OF_NODES)]
+    own = {(one.cell.row, one.cell.column): one for one in cells if one.cell.headline}
+    for (cpus, memory), slow in own.items():
+        other = own.get((memory, cpus), slow)
+        less, more = (one.cell.headline or 0.0 for one in (slow, other))
+        if more > _LOPSIDED * less:
+            found = (
+                f"CPUs of node {cpus} read node {memory} at {less / 1e9:.3g} GB/s, "
+                f"{less / more:.0%} of the {more / 1e9:.3g} GB/s in the other direction"
+            )
+            yield Finding(
+                "links", "warn", f"nodes {memory} and {cpus}", found, _LOPSIDED_WHY,
+                _LOPSIDED_TRY, (slow.name, other.name),
+            )  # fmt: skip
+
+
+def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    ports, cells = evidence.machine.known.adapters, shown(evidence.results)
+    function = evidence.machine.functions.get(ports[0].pci or "") if len(ports) == 1 else None
+    link = function.link if function else PciLink()
+    if not (link.speed and link.width):
+        return
+    carried = link_rate(link.speed, link.width)
+    speed, width = link.max_speed or link.speed, link.max_width or link.width
+    ways = (o for o in cells if re.fullmatch(r"rdma_\w+_bw", o.benchmark) and o.cell.headline)
+    best = max(ways, key=lambda one: one.cell.headline or 0.0, default=None)
+    rate = (best and best.cell.headline) or 0.0
+    is_narrow = carried < min(link_rate(speed, width), ports[0].rate or carried)
+    if best and is_narrow and _FITS[0] * carried <= rate <= carried:
+        found = (
+            f"{rate / 1e9:.3g} GB/s ({8e-9 * rate:.3g} Gb/s) is {rate / carried:.0%} of what PCIe "
+            f"{link.speed:g} GT/s x{link.width} carries ({carried / 1e9:.3g} GB/s, "
+            f"{8e-9 * carried:.3g} Gb/s)"
+        )
+        why = f"the adapter takes {speed:g} GT/s x{width} and its port carries more: {_NARROW}"
+        yield Finding("links", "warn", "the adapter's slot", found, why, _NARROW_TRY, (best.name,))
+
+
 def _vendor(known: Inventory) -> int | None:
     return next((one.vendor for one in known.pci if is_accelerator(one)), None)
 
@@ -253,6 +307,6 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in (
         _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_pairs,
-        _check_network,
+        _check_nodes, _check_slot, _check_network,
     ):  # fmt: skip
         yield from one(evidence, tool)

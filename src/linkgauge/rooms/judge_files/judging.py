@@ -197,6 +197,12 @@ def _odd(facts: Facts) -> Iterator[str]:
             f"{facts.sockets} sockets are one NUMA node: numa=off or the BIOS (node interleaving, "
             "NPS0) hides from Linux which memory is near, so much of it is far"
         )
+    ports = [at for at, bridge in facts.bridges.items() if bridge.acs]
+    if ports and facts.vendor and not any(one.pci for one in facts.gpus.values()):
+        yield (
+            f"ACS redirects at {and_all(ports[:4])}, so that what accelerators below exchange goes "
+            "up to the CPU; no text tells which these are (lspci -tv, and the GPUs' addresses)"
+        )
     filled = {one.bank for one in facts.dimms if one.width}
     if empty := dict.fromkeys(o.bank for o in facts.dimms if o.bank and o.bank not in filled):
         yield f"no memory module at {and_all(empty)}"

@@ -20,6 +20,8 @@ _RATES = (
     ("BCM5760|Thor2|Pollara", 400), ("BCM575", 200), ("E810", 100), ("Elastic Fabric", 100),
 )  # fmt: skip
 """The Gb/s of a port at most, by the model (data sheets). Cables and switches may allow less."""
+NAMELESS = "adapter"
+"""The name of an adapter of which a text shows the link alone."""
 _USUAL = 200
 """The Gb/s of a port of which nothing is known."""
 _NAME = re.compile(r"[a-z][a-z0-9_.]*")
@@ -30,6 +32,11 @@ def joined_nics(facts: Facts) -> Mapping[str, ReportedNic]:
     names as addresses, they are the same adapters in the same order."""
     at = {name: nic for name, nic in facts.nics.items() if re.fullmatch(ADDRESS, name)}
     named = {name: nic for name, nic in facts.nics.items() if name not in at}
+    bare = named.pop(NAMELESS, None)
+    if bare is not None and not at and len(named) < 2:
+        own = next(iter(named.values()), bare)
+        link = {name: getattr(bare, name) for name in ("speed", "width", "max_speed", "max_width")}
+        named = {next(iter(named), NAMELESS): own if own.speed else replace(own, **link)}
     if at and named and not any(nic.pci for nic in named.values()):
         if len(at) == len(named):
             at = {

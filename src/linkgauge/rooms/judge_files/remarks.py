@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from linkgauge.judge.expected.across import REACHED, carried_by
@@ -41,6 +41,9 @@ _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
 """The sizes in bytes below which a collective shows only latency, and says little about links."""
+_SLOW = 0.1e9
+_PACKET = 4096
+"""The bytes of a packet: smaller messages show how many of them there are in a second."""
 _RACK = 72
 """The GPUs that one rack's NVLink joins (NVL72)."""
 
@@ -202,14 +205,21 @@ def _of_tools(seen: _Seen) -> None:
     mtu, gpu, buffers = (settings.get(name, "") for name in ("Mtu", "CUDA device", "buffers"))
     tests = ("rdma", "nic_tcp_iperf3", "osu_", "imb_", "ucx_")
     own = [o for o in seen.cells if o.benchmark.startswith(tests) and "lat" not in o.benchmark]
-    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in own)
+    large = [o for o in own if (o.cell.bytes or 0) > _PACKET]
+    rates = (seen.best(o.benchmark) / (1 + bool(_BOTH_WAYS.search(o.benchmark))) for o in large)
     most = max(rates, default=0.0)
+    for one in () if large else own[-1:]:
+        size, rate = one.cell.bytes or 1, one.cell.headline or 0.0
+        name, shown = one.benchmark, format_size(size)
+        seen.say("messages", rate, name=name, size=shown, count=rate / size / 1e6)
     points = (
         ((o.benchmark, *o.cell.place), (o.cell.bytes or 1, o.cell.headline or 0.0)) for o in own
     )
     for (name, *_), curve in grouped(points).items():
         _fall(seen, "messages_fall", name, sorted(curve))
     is_reported = seen.carried is not None
+    each = ", ".join(_in_bits(seen))
+    seen.say("in_bits", each, each=each)
     if most:
         _reported_speed(seen, most / 1e9)
         is_unsaid = not (is_reported or is_tcp or "software" in settings)
@@ -236,6 +246,18 @@ def _of_tools(seen: _Seen) -> None:
     seen.say("tcp", is_tcp)
     again = settings.get("retransmits", "")
     seen.say("retransmits", is_tcp and again, count=again)
+
+
+def _in_bits(seen: _Seen) -> Iterator[str]:
+    best = grouped(
+        ((o.benchmark, o.cell.place), o.cell.headline)
+        for o in seen.cells
+        if o.benchmark.startswith(("rdma", "nic")) and o.cell.headline
+        if not o.cell.report.is_latency
+    )
+    for name, own in grouped((name, 8 * max(some)) for (name, _), some in best.items()).items():
+        shown = (f"{r / 1e9:.4g} Gb/s" if r > _SLOW else f"{r / 1e6:.3g} Mb/s" for r in own)
+        yield f"{name} {and_all([*shown])}"
 
 
 def _links(seen: _Seen) -> tuple[str, float]:
@@ -275,7 +297,13 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("of_dimms", carried and triad, rate=carried, share=share)
     seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
     is_host = seen.has("memory_stream", "memory_reads", "host_to_host")
-    seen.say("dimms", is_host and not (carried or seen.is_expected))
+    transfers, is_unsaid = (
+        seen.tool.settings.get("DIMM MT/s", ""),
+        not (carried or seen.is_expected),
+    )
+    each = 8e-3 * int(transfers) if transfers.isdecimal() else 0.0
+    seen.say("dimms", is_host and is_unsaid and not each)
+    seen.say("channels", is_host and is_unsaid and each, transfers=transfers, each=each)
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
     for model in seen.models:

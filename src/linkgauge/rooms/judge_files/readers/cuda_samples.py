@@ -66,6 +66,7 @@ def _read_peers(seen: TextScan) -> None:
         for _ in seen.marks(*_FAILED):
             pass
         each = grouped((one.benchmark, one.figure * 1e6) for one in times)
+        seen.refuse(refused)
         settings = {name: f"{median(own):.3g} µs" for name, own in each.items()}
         seen.log("p2pBandwidthLatencyTest", sure=True, ways=frozenset(ways), settings=settings)
 

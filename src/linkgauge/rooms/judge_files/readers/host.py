@@ -100,6 +100,14 @@ def _ibstat(seen: TextScan) -> None:
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
 
+_PORT = re.compile(r"[\s#]*Port \d+: State: Active, .{0,80}?\bRate: (\d{1,4})\b")
+
+
+def _ports(seen: TextScan) -> None:
+    if rates := [match[1] for _, match in seen.each(_PORT)]:
+        seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
+
+
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
@@ -130,6 +138,14 @@ def _dmidecode(seen: TextScan) -> None:
         pass
     if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
         seen.facts(dimms=tuple(slots))
+
+
+_SPEED = re.compile(r"\s*(?:Configured (?:Memory|Clock) )?Speed: (\d{3,5}) MT/s\s*$")
+
+
+def _module_speed(seen: TextScan) -> None:
+    if not any(map(_MODULE.match, seen.lines)) and (own := [o[1] for _, o in seen.each(_SPEED)]):
+        seen.facts(settings={"DIMM MT/s": min(own, key=int)})
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
@@ -177,14 +193,19 @@ _stream = rates(
 
 _MIXED = 1.5
 """The ratio of mixed traffic to reads that no memory shows: writes take more of it than reads."""
+_MOST_NS = 2000.0
+"""Figures of a matrix without a title are latencies in ns below this, else MB/s."""
+_MLC_WORDS = re.compile(r"\s*(?:Using Read-only traffic type|ALL Reads\s*:|Stream-triad like)")
 _MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 
 
 def _mlc(seen: TextScan) -> None:
-    nodes, mixed, reads = 1, 0.0, math.inf
+    nodes, mixed, reads, taken = 1, 0.0, math.inf, set[int]()
+    totals, is_own = list[float](), any(map(_MLC_WORDS.search, seen.lines))
     for number, own, said in seen.marks(
         _MLC.pattern,
         r"(?P<grid>Measuring (?:idle latencies|Memory Bandwidths between nodes))",
+        *([r"\s*Numa node\s+(?P<grid>0(?:\s+\d{1,3})+)\s*$"] if is_own else []),
         rf"\s*ALL Reads\s*:\s+(?P<reads>{DECIMAL})",
         r"Using (?P<only>Read-only) traffic type",
         rf"\s*00000\s+{DECIMAL}\s+(?P<loaded>{DECIMAL})\s*$",
@@ -192,19 +213,23 @@ def _mlc(seen: TextScan) -> None:
         rf"\s*(?:\d:\d Reads-Writes|Stream-triad like)\s*:\s+(?P<mixed>{DECIMAL})",
     ):
         mixed = max(mixed, float(own.get("mixed", 0)))
-        if "grid" in own:
-            grids = (seen.grid(at) for at in range(number + 1, number + 6))
-            grid = next(filter(None, grids), {})
+        if "grid" in own and number not in taken:
+            grids = (seen.grid(at) for at in range(number, number + 6))
+            before, grid = {*seen.used}, next(filter(None, grids), {})
+            taken |= seen.used - before
             nodes = max([nodes, *(cpus + 1 for cpus, _ in grid if cpus < 64)])
-            seen.figures += _of_nodes(grid, "latencies" in own["grid"])
+            most = max(filter(None, grid.values()), default=0.0)
+            is_late = "latencies" in own["grid"] or (own["grid"][0] == "0" and most < _MOST_NS)
+            seen.figures += _of_nodes(grid, is_late)
         elif "reads" in own or ("loaded" in own and "only" in said and "reads" not in said):
-            work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
-            cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
-            rate = float(own.get("reads") or own["loaded"]) * 1e6
-            seen.figures.append(
-                ReportedFigure("memory_reads", "all", "all", rate, 1 << 30, host=cell)
-            )
-            reads = rate / 1e6
+            totals.append(float(own.get("reads") or own["loaded"]))
+            reads = totals[-1]
+    work = " & ".join(f"host:{n} -> null by host:{n}.cpu" for n in range(nodes))
+    cell = HostFigure(work, report=Report.SUM if nodes > 1 else Report.FIRST)
+    seen.figures += (
+        ReportedFigure("memory_reads", "all", "all", one * 1e6, 1 << 30, host=cell)
+        for one in totals
+    )
     if mixed > _MIXED * reads:
         seen.remarks.append(
             f"reads and writes together reach {mixed / 1e3:.3g} GB/s, reads alone "
@@ -278,9 +303,11 @@ READERS = {
     _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
-    _ibstat: ("CA '", "device '"), _adapters: ("Speed:", "<net", "NET["),
-    _dmidecode: ("Memory Device",), _kernel_log: ("iommu: Default domain type",),
+    _ibstat: ("CA '", "device '"), _ports: ("State: Active, ",),
+    _adapters: ("Speed:", "<net", "NET["),
+    _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
+    _kernel_log: ("iommu: Default domain type",),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
-    _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory"),
+    _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),
 }  # fmt: skip

@@ -11,6 +11,7 @@ from linkgauge.machine.tree import ADDRESS
 
 from ..facts import Bridge, ReportedGpu, ReportedNic
 from ..lines import DECIMAL
+from ..nics import NAMELESS
 from ..products import model_of, product_of
 from ..scan import TextScan
 
@@ -62,7 +63,9 @@ def _listed(seen: TextScan) -> None:
     for number, head, end in seen.sections(_HEAD):
         if not is_long and not _GPU.search(head[2]) and not _RDMA.search(head[3]):
             continue
-        last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
+        last = next(
+            (n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", ".", "")), end
+        )
         address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
         body = "\n".join(lines[number + 1 : last])
         found.append(_Function(address[-12:], head[2], head[3], body))
@@ -117,6 +120,21 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
     return tuple(address for _, _, address in sorted(ranges))
 
 
+_BARE = re.compile(rf"[\s#]*{_LINK.pattern}")
+
+
+def _without_head(seen: TextScan) -> None:
+    """Reads lines that grep left of one adapter, without its address."""
+    if any(map(_HEAD.match, seen.lines)) or not any(map(_RDMA.search, seen.lines)):
+        return
+    shown = {match.groups() for _, match in seen.each(_BARE)}
+    links = {kind: (float(speed), int(width)) for kind, speed, width in shown}
+    if len(links) == len(shown) and "LnkSta" in links:
+        (speed, width), (most, widest) = links["LnkSta"], links.get("LnkCap", (None, None))
+        nic = ReportedNic(speed=speed, width=width, max_speed=most, max_width=widest)
+        seen.facts(nics={NAMELESS: nic})
+
+
 # -t and -tv.
 
 _ROOT = re.compile(r"\s*[-+\\|]*[-+]-?\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]-")
@@ -157,4 +175,7 @@ def _is_gpu_name(text: str) -> bool:
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
 
 
-READERS = {_listed: ("controller", "accelerators", "PCI bridge"), _tree: ("-[",)}
+READERS = {
+    _listed: ("controller", "accelerators", "PCI bridge"), _tree: ("-[",),
+    _without_head: ("LnkSta:",),
+}  # fmt: skip

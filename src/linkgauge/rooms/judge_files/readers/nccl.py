@@ -60,6 +60,12 @@ _FOOT = re.compile(
     r"|(rank=\d+ #wrong=[1-9]\d*)"
 )
 """What the foot of a table, and lines of ranks within it, tell of failures."""
+_ENDED = (
+    r".{0,400}?\b(?P<test>[a-z_]{4,20}_perf)\b",
+    r".{0,200}?(?P<said>Test (?:NCCL|CUDA) failure .{3,200})",
+    r".{0,200}? pid +\d+: Test failure ",
+)
+"""What names the program, and what it says of the call that ended it."""
 _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s*$")
 _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
@@ -97,6 +103,9 @@ def _read_tables(seen: TextScan) -> None:
     if not heads and not ranks:
         seen.facts(**facts)
         return
+    for _, own, so_far in seen.marks(*_ENDED, test="nccl-tests"):
+        if "said" in own:
+            seen.fail(own["said"], so_far["test"])
     seen.hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
     if not ranks and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         seen.hosts = tuple(said)  # one alone may be the host whose lines were kept

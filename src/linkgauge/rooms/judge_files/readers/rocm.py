@@ -8,7 +8,9 @@ from itertools import permutations
 
 from msgspec.structs import replace
 
-from ..facts import MIB, ReportedFigure, ReportedGpu, copied
+from linkgauge.model.transfer import Report
+
+from ..facts import MIB, HostFigure, ReportedFigure, ReportedGpu, copied
 from ..lines import DECIMAL, number_of, words_of
 from ..scan import Grid, TextScan
 
@@ -22,7 +24,7 @@ _VALIDATION = "Data Path Validation: FAIL"
 def _rocm_bandwidth_test(seen: TextScan) -> None:
     """Reads rocm-bandwidth-test, which adds up both directions, and counts local copies twice."""
     names, grids, wrong = dict[int, str](), list[tuple[Grid, bool]](), set[tuple[int, int]]()
-    version = ""
+    version, access = "", dict[tuple[int, int], float | None]()
     for number, own, said in seen.marks(
         r"\s*RocmBandwidthTest Version: (?P<version>\S{1,40})",
         r"\s*(?P<ways>Uni|Bi?)directional (?:copy )?peak bandwidth GB/s\s*$",
@@ -45,7 +47,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             words = enumerate(own["checked"].split())
             wrong |= {(int(own["row"]), across) for across, word in words if word == "FAIL"}
         elif "other" in own:
-            seen.grid(number + 1)
+            grid = seen.grid(number + 1)
+            access |= grid if own["other"].endswith("Access") else {}
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
         seen.figures += _figures(grid, place, both)
@@ -58,6 +61,8 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             seen.figures.append(copied(source, to, 0.0, _SIZE)._replace(failure=_VALIDATION))
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
+    seen.refuse({(place[a], place[b]) for (a, b), can in access.items()
+                 if can == 0 and {a, b} <= place.keys()})  # fmt: skip
     sure = version or grids or wrong
     seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
 
@@ -174,6 +179,42 @@ def _single(said: Mapping[str, str]) -> Iterator[ReportedFigure]:
         yield copied(begin, end, float(said["rate"]), size, kind, reads=end == owner)
 
 
+_TRANSFER = (
+    r"\s*Transfer \d{1,4}: (?P<from>[CG]\d{1,3}) -> \[(?P<by>[CG]PU) (?P<at>\d{1,3}):\d{1,4}\] -> "
+    rf"(?P<to>[CG]\d{{1,3}}) \|\s+(?P<rate>{DECIMAL}) GB/s \|"
+)
+
+
+def _transferbench_1(seen: TextScan) -> None:
+    """Reads version 1, whose transfers of a test run at once."""
+    size, parts, number = 64 * MIB, list[tuple[str, float]](), 0
+    version = ""
+    for _, own, said in seen.marks(
+        r"Run configuration \(TransferBench v(?P<version>\S{1,20})\)", _TRANSFER,
+        r"\s*Test \d{1,4}: \[(?P<size>\d{1,14}) bytes\]",
+        rf"\s*Aggregate Bandwidth \(CPU timed\)\s*\|\s+(?P<total>{DECIMAL}) GB/s \|",
+    ):  # fmt: skip
+        version = said.get("version", "")
+        if "rate" in own:
+            source, to, by = (
+                f"{'host' if one[0] == 'C' else 'hip'}:{int(one[1:])}"
+                for one in (own["from"], own["to"], own["by"][0] + own["at"])
+            )
+            engine = "cpu" if own["by"] == "CPU" else "sm"
+            parts.append((f"{source} -> {to} by {by}.{engine}", float(own["rate"])))
+        elif "total" in own and parts:
+            name, work = f"transfers_at_once{number or ''}", " & ".join(one for one, _ in parts)
+            names = tuple(one.partition(" by ")[0] for one, _ in parts)
+            what = HostFigure(work, report=Report.SUM, parts=names, with_device=True)
+            whole = ReportedFigure(name, "all", "all", float(own["total"]) * 1e9, size, host=what)
+            each = (whole._replace(figure=rate * 1e9, part=n) for n, (_, rate) in enumerate(parts))
+            seen.figures += whole, *each
+            parts, number = [], number + 1
+        elif "size" in own:
+            size, parts = int(own["size"]), []
+    seen.log("TransferBench", version, vendor="amd")
+
+
 # RVS.
 
 
@@ -195,5 +236,6 @@ READERS = {
     _rocm_bandwidth_test: ("RocmBandwidthTest", "peak bandwidth", "FAIL"),
     _rocm_smi: ("between two GPUs", "GPU["),
     _transferbench: ("TransferBench v", "GPU-Executor", "All-To-All"),
+    _transferbench_1: ("CPU timed",),
     _rvs: ("p2p-bandwidth",),
 }
