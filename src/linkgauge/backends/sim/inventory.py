@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from linkgauge.model.by_name import by_name
-from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.gaps import NO_GROUPS, NO_TABLE, AssumedFact, Assumption, Gap
 from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
 from linkgauge.model.hardware.machine import Host, Node
@@ -116,26 +116,19 @@ _Known = tuple[AssumedFact, str]
 
 
 def assumptions(hardware: Hardware, topology: SimTopology) -> tuple[Assumption, ...]:
-    found = grouped(_each(hardware, topology))
-    return tuple(
-        Assumption(fact, value, tuple(dict.fromkeys(parts)))
-        for (fact, value), parts in found.items()
-    )
-
-
-def _each(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[_Known, str]]:
+    found: defaultdict[_Known, dict[str, None]] = defaultdict(dict)
     for number, link in enumerate(hardware.links):
-        if link.common.assumed:
-            for part in _ends(number, link, hardware, topology):
-                yield _of_link(link), part
+        for part in _ends(number, link, hardware, topology) if link.common.assumed else ():
+            found[_of_link(link)][part] = None
     for adapter in hardware.adapters:
         if adapter.group.assumed:
-            yield ("port", _rate(adapter.group.rate)), adapter.name
+            found["port", _rate(adapter.group.rate)][adapter.name] = None
     units: tuple[DeviceUnit | NodeUnit, ...] = (*hardware.devices, *hardware.nodes)
     for unit in units:
         for field in unit.group.assumed:
             fact, shown = _SHOWN[field]
-            yield (fact, shown(getattr(unit.group, field))), unit.name
+            found[fact, shown(getattr(unit.group, field))][unit.name] = None
+    return tuple(Assumption(*known, tuple(parts)) for known, parts in found.items())
 
 
 def _of_link(link: SimLink) -> _Known:

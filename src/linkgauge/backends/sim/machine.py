@@ -28,7 +28,6 @@ from .faults import (
     OrdinalRange,
     Slow,
     Stall,
-    Strike,
     check_targets,
     parse_fault,
 )
@@ -85,11 +84,6 @@ class SimMachine:
         self._description = parts.hardware.description
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
-
-    @property
-    def strikes(self) -> tuple[Fault, ...]:
-        """The faults that end a cell. Some of them also end the measuring process."""
-        return tuple(fault for fault in self.faults if isinstance(fault, Strike))
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         return self._resources.touched(self._on_nodes(transfer))

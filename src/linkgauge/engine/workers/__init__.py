@@ -17,9 +17,10 @@ def workers_of(
     """Returns a `LocalWorker` for a simulated machine, otherwise a `Supervisor`. A simulated
     machine needs a `Supervisor` if a fault may end or hang the process, or for a profiler."""
     if settings.simulation is not None and settings.profiler is None:
+        from linkgauge.backends.sim.faults import Strike
         from linkgauge.backends.sim.machine import machine_of
 
-        if not machine_of(settings.simulation).strikes:
+        if not any(isinstance(one, Strike) for one in machine_of(settings.simulation).faults):
             from .worker import LocalWorker
 
             return LocalWorker(settings)
