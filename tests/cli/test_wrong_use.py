@@ -246,7 +246,8 @@ def test_what_is_no_label_is_refused(label, kept):
     done = called(*RUN[:-1], label, cwd=kept)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, line.isprintable()) == (2, True)
-    assert line.endswith("is no label: give 1 to 64 printable characters, and no '..' between slashes")
+    what = "give 1 to 64 printable characters, and no '..' between slashes"
+    assert line.endswith(f"is no label: {what}")
     with pytest.raises(InputError, match="is no label"):
         api.measure("sim:0 -> sim:1 by ce", machine="riscv-2gpu", label=label)
 
