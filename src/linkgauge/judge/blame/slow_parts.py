@@ -4,6 +4,7 @@ small that only all their cells together show it, and parts that only earlier ru
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
@@ -22,7 +23,7 @@ from .counters import slowed, troubled
 from .engines import bounded_by_engine
 from .explain import Fit, Search, Suspect, without
 from .leftover import small_losses
-from .limits import PART
+from .limits import LEAST_LOSS, PART
 from .lonely import lost_parts
 from .table import Row, reach, rows_of, share_of
 
@@ -56,6 +57,9 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     for suspect in chosen:
         cells, others = affected[suspect], without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
+        inner = [one for one in surer if {*touching[suspect.part]} < {*touching[one.part]}]
+        if any(_is_as_slow(cells, affected[one], one) for one in inner):
+            continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
             continue
@@ -66,8 +70,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         # What the others explain nearly as well without it is no more than likely, and one cell
         # shows no trend. Four standard deviations of what stays unexplained are clear.
         least = max((5 if surer else 2) * PART, 16 * best.unexplained / len(slow))
-        is_inner = any({*touching[suspect.part]} < {*touching[other.part]} for other in surer)
-        is_sure = gains[suspect] > least and (len(cells) > 1 or not suspect.drifts) and not is_inner
+        is_sure = gains[suspect] > least and (len(cells) > 1 or not suspect.drifts) and not inner
         yield finding if is_sure else replace(finding, severity="warn")
     if opposed:
         yield _opposed(opposed, evidence)
@@ -86,6 +89,13 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         found = f"{count_of(len(own))} through it together reach {math.exp(-loss):.1%} of {of}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
         yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
+
+
+def _is_as_slow(inner: Sequence[Row], outer: Sequence[Row], whole: Suspect) -> bool:
+    """Whether cells of a part within `whole` are no slower than the others: the part adds nothing."""
+    own, around = ([row.shown for row in rows] for rows in (inner, outer))
+    level = min(around) if whole.drifts else statistics.median(around)
+    return statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
 
 
 def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]:
