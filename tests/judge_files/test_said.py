@@ -178,6 +178,7 @@ def test_a_run_that_failed_is_told_among_others(tmp_path):
     done = called("judge", tmp_path / "log.txt", tmp_path / "two.txt")
     said = "error all_reduce_perf (all, all): nccl-tests says: Test NCCL failure common.cu:392"
     assert said in " ".join(done.stdout.split())
+    assert "the run in two.txt failed, without a figure" in done.stdout
     assert (done.returncode, "2 ok" in done.stdout) == (3, True)
 
 
@@ -208,6 +209,11 @@ def test_gpus_that_cannot_reach_each_other_are_named(tmp_path):
     answer = answer_of(tmp_path, PEERS.replace("Unid", "Device=0 CANNOT Access Peer Device=1\n"
         "Device=1 CANNOT Access Peer Device=0\nUnid", 1))  # fmt: skip
     assert "Ada Generation, 0000:61:00.0) cannot reach each other's memory" in answer
+    some = "".join(f"Device={a} CANNOT Access Peer Device={b}\n" for a in (0, 1) for b in (2, 3))
+    some += "".join(f"Device={b} CANNOT Access Peer Device={a}\n" for a in (0, 1) for b in (2, 3))
+    more = "".join(PEERS.splitlines(keepends=True)[1].replace(": 0,", f": {n},") for n in (2, 3))
+    answer = answer_of(tmp_path, PEERS.replace("Unid", f"{more}{some}Unid", 1))
+    assert "GPUs 0-2, 0-3, 1-2 and 1-3 cannot reach each other's memory" in answer
 
 
 def test_small_messages_are_not_held_against_adapters(tmp_path):

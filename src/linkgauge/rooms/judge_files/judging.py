@@ -178,8 +178,21 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
         warnings=(*_odd(known), *sorted(known.warnings))[:3],
-        failed=tuple(one for log in logs for one in log.remarks),
+        failed=(
+            *(one for log in logs for one in log.remarks),
+            *(
+                f"the run in {text.name} failed, without a figure"
+                for text in texts
+                if texts[1:] and _has_failed(text)
+            ),
+        ),
     )
+
+
+def _has_failed(text: ReadText) -> bool:
+    said = [one.said for log in text.logs for one in log.failures]
+    is_failed = any(meaning_of(one).status != "skip" for one in said)
+    return is_failed and not any(log.figures for log in text.logs)
 
 
 def _named_adapters(settings: Mapping[str, str]) -> int | None:

@@ -20,8 +20,7 @@ _RATES = (
     ("BCM5760|Thor2|Pollara", 400), ("BCM575", 200), ("E810", 100), ("Elastic Fabric", 100),
 )  # fmt: skip
 """The Gb/s of a port at most, by the model (data sheets). Cables and switches may allow less."""
-NAMELESS = "adapter"
-"""The name of an adapter of which a text shows the link alone."""
+NAMELESS = "adapter"  # of which a text shows the link alone
 _USUAL = 200
 """The Gb/s of a port of which nothing is known."""
 _NAME = re.compile(r"[a-z][a-z0-9_.]*")

@@ -16,6 +16,7 @@ from defusedxml.ElementTree import fromstring
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
+from linkgauge.model.units import count_of
 
 from .facts import Facts, Failure, HostFigure, Log, ReportedFigure, ReportedGpu
 from .failures import MOST_WORDS, meaning_of
@@ -26,7 +27,7 @@ MOST_FIGURES = 160_000
 """The most figures of a tool that are read of a text. nvbandwidth's of 128 devices are fewer."""
 _LONGEST = 1 << 16
 """The most characters of a line that patterns are tried on; longer ones are documents."""
-_MOST_PAIRS = 3
+_MOST_PAIRS = 16
 _MOST_XML = 16 << 20
 """The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
 _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node|Socket)(?=\s|$)")
@@ -196,15 +197,17 @@ class TextScan:
 
     def refuse(self, refused: set[tuple[int, int]]) -> None:
         pairs = sorted((a, b) for a, b in refused if a < b and (b, a) in refused)
-        count, ends = len(self.gpus), {index for pair in pairs for index in pair}
-        names = {index: f"{index} ({', '.join(filter(None, (o.model, o.pci)))})"
-                 for index, o in self.gpus.items()}  # fmt: skip
-        if count > 2 and len(pairs) == count * (count - 1) // 2:
-            self.remarks.append(f"no two of the {count} GPUs can reach each other's memory")
-        elif pairs and ends <= names.keys():
-            each = and_all(f"{names[a]} and {names[b]}" for a, b in pairs[:_MOST_PAIRS])
-            more = f", as {len(pairs) - _MOST_PAIRS} more pairs" if pairs[_MOST_PAIRS:] else ""
-            self.remarks.append(f"GPUs {each} cannot reach each other's memory{more}")
+        names = {
+            n: f"{n} ({', '.join(filter(None, (o.model, o.pci)))})" for n, o in self.gpus.items()
+        }
+        if len(names) > 2 and len(pairs) == len(names) * (len(names) - 1) // 2:
+            self.remarks.append(f"no two of the {len(names)} GPUs can reach each other's memory")
+        elif pairs:
+            shown = [f"{a}-{b}" for a, b in pairs[:_MOST_PAIRS]]
+            more = [count_of(len(pairs) - len(shown), "more pair")] if pairs[len(shown) :] else []
+            each = and_all(names.get(n, str(n)) for n in pairs[0]) if len(pairs) == 1 else ""
+            said = each or and_all([*shown, *more])
+            self.remarks.append(f"GPUs {said} cannot reach each other's memory")
 
     def _strike(self) -> None:
         """Marks figures of failed tests. A failed call that names no test ended the output."""

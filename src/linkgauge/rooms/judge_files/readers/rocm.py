@@ -185,8 +185,8 @@ _TRANSFER = (
 )
 
 
+# Version 1, whose transfers of a test run at once.
 def _transferbench_1(seen: TextScan) -> None:
-    """Reads version 1, whose transfers of a test run at once."""
     size, parts, number = 64 * MIB, list[tuple[str, float]](), 0
     version = ""
     for _, own, said in seen.marks(
