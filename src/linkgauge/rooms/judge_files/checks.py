@@ -230,13 +230,13 @@ def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
 
 
 def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    peers = tool.peers
-    severity: Severity = "fail" if len(peers) > 2 else "warn"
+    compared = sum(1 for one in tool.peers if one.cells)
+    severity: Severity = "fail" if compared > 2 else "warn"
     others, why = "the other host", "nothing tells which of two hosts is as usual"
-    if len(peers) > 2:
-        others = f"the other {len(peers) - 1} hosts"
+    if compared > 2:
+        others = f"the other {compared - 1} hosts"
         why = "hosts that ran the same should agree, and the others do: the cause is at this one"
-    for one in peers:
+    for one in tool.peers:
         if one.share is not None:
             found = (
                 f"{one.low} of {one.cells} figures are below those of {others}, at worst "

@@ -228,7 +228,8 @@ class Failure(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show."""
+    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show.
+    `ends` are the addresses of connections: its own, and the other side's."""
 
     tool: str
     figures: tuple[ReportedFigure, ...]
@@ -236,6 +237,10 @@ class Log(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     remarks: tuple[str, ...] = ()
+    ends: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+
+    def is_other_side(self, other: Log) -> bool:
+        return all(a & b for a, b in zip(self.ends, reversed(other.ends), strict=True))
 
     @property
     def is_judged(self) -> bool:
