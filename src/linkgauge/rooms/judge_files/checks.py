@@ -156,8 +156,13 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     known, cells = evidence.machine.known, shown(evidence.results)
-    if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
-        rate, fit, link = found
+    direct = [o for o in cells if not o.benchmark.endswith("_staged")]
+    by_card = grouped(((*o.places,), o) for o in direct if len(o.places) == 1)
+    found = dict[tuple[str, str], float]()
+    for some in (direct, *by_card.values()):
+        if one := narrowed(known, some):
+            found.setdefault(one[1:], one[0])
+    for (fit, link), rate in found.items():
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
         slots = tool_of(_vendor(known), "slots")
         remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)

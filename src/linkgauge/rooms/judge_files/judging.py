@@ -250,7 +250,7 @@ def judged_hosts(
     return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
-_WORST = "fail error low warn not judged ok"
+_WORST = "fail error low warn ok not judged"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:
