@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path, PurePath
 from statistics import median
 
@@ -37,7 +38,7 @@ from .readers import ReadText
 
 _STDIN = "-"
 _MOST_HOSTS = 512
-_HOST = re.compile(r"(?i)(?:^|[-_.])(?:node|host|nid|[dh]gx)[-_]?\d+$")
+_HOST = re.compile(r"(?i)(?:^|[-_.])(?:(?:node|host|nid|[dh]gx)[-_]?\d+|desktop|laptop)$")
 """A file's name that is one of a host; others (`cpu`, `client`) do not say what differs."""
 _RUN = re.compile(r"(?i)(?:run|test|try|trial|attempt|before|after|old|new)?[-_.]?\d*")
 """A folder's name that is one of a run. Other folders with files of the same name are hosts'."""
@@ -269,7 +270,7 @@ def _once(texts: Sequence[ReadText]) -> list[ReadText]:
 
 
 def _by_host(texts: Sequence[ReadText]) -> tuple[dict[str, list[ReadText]], set[str]]:
-    """Groups texts by host, and returns which groups are hosts by name: others are runs. Texts
+    """Groups texts by host, and returns which groups name their hosts: others are runs. Texts
     without figures count for all. A text that names no host joins an earlier group, unless both
     have the same figure or a test that failed in one of them."""
     found, keys, hosts = dict[str, list[ReadText]](), dict[str, set[_Key]](), set[str]()
@@ -290,11 +291,20 @@ def _by_host(texts: Sequence[ReadText]) -> tuple[dict[str, list[ReadText]], set[
         found.setdefault(host, []).append(text)
         keys.setdefault(host, set()).update(figures, tests, failed)
     shared = [text for text in texts if not text.has_figures]
+    across = {
+        host: frozenset(chain.from_iterable(map(_hosts_of, own))) for host, own in found.items()
+    }
+    times = Counter(across.values())
+    hosts |= {host for host, named in across.items() if named and times[named] == 1}
     return {host: [*own, *shared] for host, own in found.items()}, hosts
 
 
+def _hosts_of(text: ReadText) -> set[str]:
+    return {host for log in text.logs for host in log.hosts}
+
+
 def _hostname(text: ReadText) -> str:
-    named = {*(host for log in text.logs for host in log.hosts)}
+    named = _hosts_of(text)
     named |= {one.hostname for one in text.facts if one.hostname}
     return named.pop() if len(named) == 1 else "" if named else text.shell
 

@@ -172,8 +172,8 @@ class MachineLayout:
                 refuted = True
                 self._assumed.append(
                     f"another link than PCIe joins the CPU and {gpu.model} (NVLink at POWER9, "
-                    f"NVLink-C2C at Grace), as {self._best(place) / 1e9:.3g} GB/s are far more than "
-                    f"PCIe {speed:g} GT/s x{width} carries: copies with the host are not judged"
+                    f"NVLink-C2C at Grace), as {self._best(place) / 1e9:.3g} GB/s are far above "
+                    f"PCIe {speed:g} GT/s x{width}: copies with the host are not judged"
                 )
             self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
         is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
