@@ -173,21 +173,22 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in evidence.results:
-        is_unclear = one.benchmark.startswith("device_to_device") and one.cells
-        if not is_unclear or one.cells[0].transfers[0].memories:
-            continue
-        figures = {(int(o.row), int(o.column)): o.headline for o in one.cells if o.headline}
-        levels = levels_of(figures)
-        if ends := fallen_out(levels):
-            rate = min(rate for rate, of in levels if all(ends <= pair for pair in of))
+        is_of_pairs = one.benchmark.startswith("device_to_device")
+        cells = [o for o in one.cells if is_of_pairs and not o.transfers[0].memories and o.headline]
+        figures = {(int(o.row), int(o.column)): o.headline or 0.0 for o in cells}
+        if figures and (ends := fallen_out(levels_of(figures))):
+            own = {
+                spoken(one, o): o.headline or 0.0
+                for o in cells
+                if ends <= {int(o.row), int(o.column)}
+            }
+            rate = min(own.values())
             what = f"accelerator{'s' * (len(ends) > 1)} {and_all(map(str, sorted(ends)))}"
             said = f"{rate / 1e9:.3g} GB/s in {one.benchmark}, like no group of several pairs"
             why = "other figures fall into groups, as of a topology: what falls out may be slow"
             vendor = _vendor(evidence.machine.known)
             remedy = (tool_of(vendor, "links"), tool_of(vendor, "topology"))
-            own = {at for at in figures if ends <= {*at}}
-            cells = tuple(spoken(one, o) for o in one.cells if (int(o.row), int(o.column)) in own)
-            yield Finding("links", "warn", what, said, why, remedy, cells)
+            yield Finding("links", "warn", what, said, why, remedy, tuple(own))
             return
 
 

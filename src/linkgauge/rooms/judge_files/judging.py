@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
-from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.documents.tool_run import HostFigures, HostVerdict, ToolRun
+from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
@@ -241,7 +241,7 @@ def judged_hosts(
     ranked = {key: sorted(some) for key, some in every.items()}
     outcomes = {host: outcome_of(run) for host, run in runs.items()}
     peers = tuple(
-        _compared(run, outcomes[host].word, figures[host], ranked) for host, run in runs.items()
+        _compared(run, outcomes[host], figures[host], ranked) for host, run in runs.items()
     )
     order = sorted(
         peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0, _WORST.find(o.verdict))
@@ -310,7 +310,7 @@ def _hostname(text: ReadText) -> str:
 
 
 def _compared(
-    run: Run, verdict: HostVerdict, own: _Figures, ranked: Mapping[_Key, Sequence[float]]
+    run: Run, outcome: Outcome, own: _Figures, ranked: Mapping[_Key, Sequence[float]]
 ) -> HostFigures:
     shares = dict[str, float]()
     for key, (result, cell, figure) in own.items():
@@ -321,7 +321,7 @@ def _compared(
     worst = min(less, key=lambda name: less[name], default="")
     return HostFigures(
         host=run.label, medians=dict(_medians(run)), cells=len(shares), low=len(less),
-        worst=worst, share=less.get(worst), verdict=verdict,
+        worst=worst, share=less.get(worst), verdict=outcome.word,
     )  # fmt: skip
 
 

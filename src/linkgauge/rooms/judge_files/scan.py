@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from json import JSONDecoder
-from sys import maxsize
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
@@ -185,30 +184,28 @@ class TextScan:
         self.used -= set() if figures else {title}
         return figures
 
-    def fail(self, said: str, test: str = "", since: int = maxsize) -> None:
-        """Notes a failure of `test`, or of all tests if it is empty. The figures from the number
-        `since` on fail instead, if there are any."""
+    def fail(self, said: str, test: str = "", of: Sequence[int] = ()) -> None:
+        """Notes a failure of `test`, or of all tests if it is empty. The figures with the numbers
+        in `of` fail instead, if there are any."""
         said = " ".join(said.split())[:MOST_WORDS]
-        own = [one._replace(failure=one.failure or said) for one in self.figures[since:]]
-        self.figures[since:] = own
-        self.failures += [] if own else [Failure(test, said)]
+        for number in of:
+            one = self.figures[number]
+            self.figures[number] = one._replace(failure=one.failure or said)
+        self.failures += [] if of else [Failure(test, said)]
+
+    def since(self, first: int) -> range:
+        return range(first, len(self.figures))
 
     def _strike(self) -> None:
         """Marks figures of failed tests. A failed call that names no test ended the output."""
-        rest = list[Failure]()
-        for test, said in self.failures:
+        found, self.failures = self.failures, []
+        for test, said in found:
             status = meaning_of(said).status
-            own = [test in ("", one.benchmark) for one in self.figures]
-            if not any(own):
-                rest.append(Failure(test, said))
-            elif status == "fail" or (status == "error" and test):
-                self.figures = [
-                    one._replace(failure=one.failure or said) if is_own else one
-                    for one, is_own in zip(self.figures, own, strict=True)
-                ]
+            own = [n for n, one in enumerate(self.figures) if test in ("", one.benchmark)]
+            if not own or status == "fail" or (status == "error" and test):
+                self.fail(said, test, own)
             elif status != "skip":
                 self.remarks.append(": ".join(filter(None, (test, said))))
-        self.failures = rest
 
     def _leave_out_impossible(self) -> None:
         """Leaves out figures beyond any hardware: a tool or reader mistook a unit or column."""

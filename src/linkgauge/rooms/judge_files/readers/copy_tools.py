@@ -101,7 +101,7 @@ def _rbln(seen: TextScan) -> None:
             seen.gpus[index] = replace(seen.gpus[index], node=int(own["node"]), above=above)
         elif "result" in own:
             if own["result"] == "FAIL":
-                seen.fail(f"{own['test']}: FAIL", own["test"], first)
+                seen.fail(f"{own['test']}: FAIL", own["test"], seen.since(first))
             first = len(seen.figures)
         elif "row" not in own:
             names = own.get("names", "").split()
@@ -154,7 +154,7 @@ def _host_traffic(seen: TextScan) -> None:
         rates = {one[1]: float(one[2]) for one in map(_SPEED.match, fields) if one}
         seen.figures += _traffic_figures(head, rates, device)
         for error in filter(None, map(_ERROR.match, fields)):
-            seen.fail(error[1], head["test"], first)
+            seen.fail(error[1], head["test"], seen.since(first))
     seen.log(_GC, vendor="graphcore")
 
 

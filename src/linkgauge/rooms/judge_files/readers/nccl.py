@@ -180,7 +180,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> None:
         for line in lines[head:end]:
             said = (foot[1] or foot[2]) if (foot := _FOOT.match(line)) else ""
             if said and not (is_reported and meaning_of(said).kind == "wrong-bytes"):
-                seen.fail(said, name, first)
+                seen.fail(said, name, seen.since(first))
 
 
 def _uneven(calls: Sequence[Call]) -> ReportedFigure:

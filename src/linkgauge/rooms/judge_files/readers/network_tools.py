@@ -144,7 +144,7 @@ def _osu(seen: TextScan) -> None:
             rate, column = float(said["rate"]) * scale, "1" if size else "1, no bytes"
             seen.figures.append(sent(name, size, rate, _MESSAGES, column))
         if "Fail" in said["result"]:
-            seen.fail("Validation: Fail", f"OSU {test} test", first)
+            seen.fail("Validation: Fail", f"OSU {test} test", seen.since(first))
     error = seen.first(re.compile(_OSU_ERROR))
     if error and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(error)

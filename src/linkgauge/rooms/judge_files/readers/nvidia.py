@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress, pairwise, takewhile
+from itertools import pairwise, takewhile
 
 from msgspec.structs import replace
 
@@ -274,11 +274,8 @@ def _dcgm(seen: TextScan) -> None:
     is_one = seen.figures or any("DCGM" in line or "Diagnostic" in line for line in lines)
     for name, said in words.items() if is_one else ():
         # The figures are those of the PCIe test, which may have failed on GPUs without any.
-        is_of = [name == "pcie" and (not failed or o.column in failed) for o in seen.figures]
-        for number in compress(range(len(is_of)), is_of):
-            seen.figures[number] = seen.figures[number]._replace(failure=said)
-        if not any(is_of):
-            seen.fail(said, name, len(seen.figures))
+        some = [n for n, o in enumerate(seen.figures) if not failed or o.column in failed]
+        seen.fail(said, name, some if name == "pcie" else ())
     seen.facts()
     seen.log("DCGM")
 
