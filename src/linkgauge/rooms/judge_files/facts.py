@@ -228,8 +228,7 @@ class Failure(NamedTuple):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show.
-    `ends` are the addresses of connections: its own, and the other side's."""
+    """A tool's output: its figures, `failures` of tests without figures, and `remarks` to show."""
 
     tool: str
     figures: tuple[ReportedFigure, ...]
@@ -237,6 +236,7 @@ class Log(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     remarks: tuple[str, ...] = ()
+    # The addresses of connections: its own, and the other side's.
     ends: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 
     def is_other_side(self, other: Log) -> bool:

@@ -39,9 +39,8 @@ from .readers import ReadText
 _STDIN = "-"
 _MOST_HOSTS = 512
 _HOST = re.compile(r"(?i)(?:^|[-_.])(?:(?:node|host|nid|[dh]gx)[-_]?\d+|desktop|laptop)$")
-"""A file's name that is one of a host; others (`cpu`, `client`) do not say what differs."""
 _RUN = re.compile(r"(?i)(?:run|test|try|trial|attempt|before|after|old|new)?[-_.]?\d*")
-"""A folder's name that is one of a run. Other folders with files of the same name are hosts'."""
+"""Names of hosts' files (others do not say what differs), and names of folders that hold runs."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
@@ -255,8 +254,7 @@ _WORST = "fail error low warn ok not judged"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:
-    """Leaves out the figures of a text whose connections are another one's, seen from the other
-    side: both print the same run."""
+    """Leaves out the figures of a run that another text holds from the connection's other side."""
     every = [(len(log.figures), -n, log) for n, text in enumerate(texts) for log in text.logs]
 
     def is_again(n: int, log: Log) -> bool:

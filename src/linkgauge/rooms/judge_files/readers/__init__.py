@@ -48,9 +48,8 @@ def _known_lines(tool: str) -> re.Pattern[str]:
 
 _SHELL = re.compile(
     r"(?m)^ {0,4}(?:\(\S{1,40}\) )?\[?[\w.-]{1,32}@([\w.-]{1,64})[: ][^\n$#%]{0,100}[$#%] "
-    r"|^([\w.-]{1,64})\n *Device 0: "
+    r"|^([\w.-]{1,64})\n *Device 0: "  # as nvbandwidth names its host
 )
-"""A shell's prompt, and the name of the host that nvbandwidth prints before its devices."""
 
 
 class ReadText(msgspec.Struct, frozen=True):
