@@ -91,7 +91,7 @@ class TextScan:
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
         """Yields each matching line's number, its named groups, and each group's last value so far.
-        Records a `gpu` with its `model`, a failure `failed`, and a connection's `local`, `remote`."""
+        Records a `gpu` with its `model`, `failed`, and a connection's `local` and `remote`."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
