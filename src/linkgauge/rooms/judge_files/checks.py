@@ -171,8 +171,13 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
 
 def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     known, cells = evidence.machine.known, shown(evidence.results)
-    if found := narrowed(known, (o for o in cells if not o.benchmark.endswith("_staged"))):
-        rate, fit, link = found
+    direct = [o for o in cells if not o.benchmark.endswith("_staged")]
+    by_card = grouped(((*o.places,), o) for o in direct if len(o.places) == 1)
+    found = dict[tuple[str, str], float]()
+    for some in (direct, *by_card.values()):
+        if one := narrowed(known, some):
+            found.setdefault(one[1:], one[0])
+    for (fit, link), rate in found.items():
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
         slots = tool_of(_vendor(known), "slots")
         remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)
@@ -285,13 +290,13 @@ def _causes(tool: ToolRun, machine: Machine) -> Iterator[tuple[bool, str]]:
 
 
 def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    peers = tool.peers
-    severity: Severity = "fail" if len(peers) > 2 else "warn"
+    compared = sum(1 for one in tool.peers if one.cells)
+    severity: Severity = "fail" if compared > 2 else "warn"
     others, why = "the other host", "nothing tells which of two hosts is as usual"
-    if len(peers) > 2:
-        others = f"the other {len(peers) - 1} hosts"
+    if compared > 2:
+        others = f"the other {compared - 1} hosts"
         why = "hosts that ran the same should agree, and the others do: the cause is at this one"
-    for one in peers:
+    for one in tool.peers:
         if one.share is not None:
             found = (
                 f"{one.low} of {one.cells} figures are below those of {others}, at worst "

@@ -236,6 +236,11 @@ class Log(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     remarks: tuple[str, ...] = ()
+    # The addresses of connections: its own, and the other side's.
+    ends: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+
+    def is_other_side(self, other: Log) -> bool:
+        return all(a & b for a, b in zip(self.ends, reversed(other.ends), strict=True))
 
     @property
     def is_judged(self) -> bool:

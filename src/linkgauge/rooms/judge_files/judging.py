@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path, PurePath
 from statistics import median
 
@@ -35,19 +38,26 @@ from .readers import ReadText
 
 _STDIN = "-"
 _MOST_HOSTS = 512
+_HOST = re.compile(r"(?i)(?:^|[-_.])(?:(?:node|host|nid|[dh]gx)[-_]?\d+|desktop|laptop)$")
+_RUN = re.compile(r"(?i)(?:run|test|try|trial|attempt|before|after|old|new)?[-_.]?\d*")
+"""Names of hosts' files (others do not say what differs), and names of folders that hold runs."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
     """Reads files; `-` is stdin. Raises InputError if one cannot be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
-    read = (
-        read_bytes("stdin", sys.stdin.buffer.read(MOST_BYTES + 1))
-        if str(path) == _STDIN
-        else read_file(path)
-        for path in paths
-    )
-    return [text for some in read for text in some]
+    times = Counter(path.name for path in paths)
+    found = list[ReadText]()
+    for path in paths:
+        if str(path) == _STDIN:
+            found += read_bytes("stdin", sys.stdin.buffer.read(MOST_BYTES + 1))
+            continue
+        own = PurePath(path.name).stem if _HOST.search(path.stem) else ""
+        folder = path.absolute().parent.name if times[path.name] > 1 else ""
+        folder = "" if _RUN.fullmatch(folder) else folder
+        found += [replace(o, shell=o.shell or own or folder) for o in read_file(path)]
+    return found
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
@@ -241,27 +251,48 @@ def judged_hosts(
 ) -> tuple[list[Run], int]:
     """Returns each host's judged run, the worst first, and the worst exit code of several hosts (0
     for one host). Raises InputError if there are no figures."""
-    by_host = _by_host(texts)
+    texts = _once(texts)
+    by_host, hosts = _by_host(texts)
     if len(by_host) < 2:
         return [judged(run_of_texts(texts, machine, label))], 0
     runs = {host: judged(run_of_texts(some, machine, host)) for host, some in by_host.items()}
-    figures = {host: _figures(run) for host, run in runs.items()}
+    figures = {host: _figures(run) if host in hosts else {} for host, run in runs.items()}
     every = grouped((key, one[2]) for own in figures.values() for key, one in own.items())
     ranked = {key: sorted(some) for key, some in every.items()}
     outcomes = {host: outcome_of(run) for host, run in runs.items()}
     peers = tuple(
         _compared(run, outcomes[host], figures[host], ranked) for host, run in runs.items()
     )
-    order = sorted(peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0))
+    order = sorted(
+        peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0, _WORST.find(o.verdict))
+    )
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
     return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
-def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """Groups texts by host. Texts without figures count for all hosts. A text that names no host
-    joins an earlier host, unless both have the same figure or a test that failed in one of them."""
-    found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
+_WORST = "fail error low warn ok not judged"
+
+
+def _once(texts: Sequence[ReadText]) -> list[ReadText]:
+    """Leaves out the figures of a run that another text holds from the connection's other side."""
+    every = [(len(log.figures), -n, log) for n, text in enumerate(texts) for log in text.logs]
+
+    def is_again(n: int, log: Log) -> bool:
+        own = len(log.figures), -n
+        return any(one[:2] > own and log.is_other_side(one[2]) for one in every)
+
+    return [
+        replace(text, logs=tuple(o for o in text.logs if o.failures or not is_again(n, o)))
+        for n, text in enumerate(texts)
+    ]
+
+
+def _by_host(texts: Sequence[ReadText]) -> tuple[dict[str, list[ReadText]], set[str]]:
+    """Groups texts by host, and returns which groups name their hosts: others are runs. Texts
+    without figures count for all. A text that names no host joins an earlier group, unless both
+    have the same figure or a test that failed in one of them."""
+    found, keys, hosts = dict[str, list[ReadText]](), dict[str, set[_Key]](), set[str]()
     named = [(text.host or _hostname(text), text) for text in texts if text.has_figures]
     for name, text in sorted(named, key=lambda one: not one[0]):
         figures = {one[:3] + one[4:6] for log in text.logs for one in log.figures}
@@ -270,18 +301,31 @@ def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
         own = figures | failed
         own |= {("failed", test) for _, test in tests} | {("test", test) for _, test in failed}
         host = name or next((host for host in found if not keys[host] & own), "")
-        host = host or PurePath(text.name).stem
-        host = text.name if not name and keys.get(host, set()) & own else host
+        if not host or keys.get(host, set()) & own:
+            more = (f"{text.name} ({n})" for n in range(2, len(texts) + 2))
+            names = (PurePath(text.name).stem, text.name, *more)
+            host = next(one for one in names if one not in found)
+        elif name:
+            hosts.add(name)
         found.setdefault(host, []).append(text)
         keys.setdefault(host, set()).update(figures, tests, failed)
     shared = [text for text in texts if not text.has_figures]
-    return {host: [*own, *shared] for host, own in found.items()}
+    across = {
+        host: frozenset(chain.from_iterable(map(_hosts_of, own))) for host, own in found.items()
+    }
+    times = Counter(across.values())
+    hosts |= {host for host, named in across.items() if named and times[named] == 1}
+    return {host: [*own, *shared] for host, own in found.items()}, hosts
+
+
+def _hosts_of(text: ReadText) -> set[str]:
+    return {host for log in text.logs for host in log.hosts}
 
 
 def _hostname(text: ReadText) -> str:
-    named = {*(host for log in text.logs for host in log.hosts)}
+    named = _hosts_of(text)
     named |= {one.hostname for one in text.facts if one.hostname}
-    return named.pop() if len(named) == 1 else ""
+    return named.pop() if len(named) == 1 else "" if named else text.shell
 
 
 def _compared(
@@ -312,7 +356,7 @@ def _figures(run: Run) -> _Figures:
 
 
 def _medians(run: Run) -> Iterator[tuple[str, float]]:
-    for result in run.results:
+    for result in sorted(run.results, key=lambda one: one.size):  # so that the largest counts
         figures = [cell.headline for cell in result.cells if cell.headline]
         if result.average or (figures and (len(figures) == 1 or not result.sweep)):
             yield result.benchmark, result.average or median(figures)

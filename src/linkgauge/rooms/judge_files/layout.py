@@ -17,6 +17,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.hardware.pcie import link_rate
 
+from .checks import pcie_of
 from .facts import Facts, ReportedFigure, ReportedGpu, ReportedNic, ReportedNode, vendor_of
 from .nics import joined_nics, kind_of_nic, known, rate_of_nic
 from .pair_groups import merged_sets
@@ -33,6 +34,8 @@ _EQUIVALENT = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
 """The share of a link's rate at a speed above which a figure refutes that speed."""
+_FASTER = 2.0
+"""The share of PCIe's rate above which copies with the host go over another link."""
 
 
 class MachineLayout:
@@ -161,10 +164,17 @@ class MachineLayout:
         speed, width, refuted = self._speed(place, gpu), gpu.width, False
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
-            best = [self._best(one) for one in range(len(self._gpus))]
+            best = [self._best(one) for one, own in enumerate(self._products) if own]
             is_older = max(best) < _OLDER * link_rate(speed, width)
-            if not gpu.speed and is_older and min(best) > _EQUIVALENT * max(best):
+            is_slot = min(best) > _EQUIVALENT * max(best) or all(map(pcie_of, best))
+            refuted = bool(not gpu.speed and is_older and is_slot)
+            if product.links and _FASTER * link_rate(speed, width) < self._best(place) < math.inf:
                 refuted = True
+                self._assumed.append(
+                    f"another link than PCIe joins the CPU and {gpu.model} (NVLink at POWER9, "
+                    f"NVLink-C2C at Grace), as {self._best(place) / 1e9:.3g} GB/s are far above "
+                    f"PCIe {speed:g} GT/s x{width}: copies with the host are not judged"
+                )
             self._by_table(product, f"PCIe {speed:g} GT/s x{width}")
         is_best = speed and product is not None and product.pcie and speed >= product.pcie[0]
         most = None if is_best else gpu.max_speed

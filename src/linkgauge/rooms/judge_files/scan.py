@@ -80,6 +80,7 @@ class TextScan:
         self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
         self.machines, self.hosts = set[int](), tuple[str, ...]()
+        self.ends = {"local": set[str](), "remote": set[str]()}
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yields the number of each line that begins with a pattern, and the match."""
@@ -93,7 +94,7 @@ class TextScan:
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
         """Yields each matching line's number, its named groups, and each group's last value so far.
-        Records a `gpu` with its `model`, and the failure in a group `failed`."""
+        Records a `gpu` with its `model`, `failed`, and a connection's `local` and `remote`."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -103,6 +104,8 @@ class TextScan:
                 self.found(number, int(own["gpu"]), gpu)
             if "failed" in own:
                 self.fail(own["failed"])
+            for side in self.ends.keys() & own.keys():
+                self.ends[side].add(own[side])
             yield number, own, said
 
     def found(self, number: int, index: int, gpu: ReportedGpu) -> None:
@@ -294,6 +297,7 @@ class TextScan:
         self.logs.append(Log(
             tool, tuple(figures), version or None, self.hosts,
             tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
+            (frozenset(self.ends["local"]), frozenset(self.ends["remote"])),
         ))  # fmt: skip
         self.facts(**facts)
 

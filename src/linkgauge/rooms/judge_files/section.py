@@ -35,16 +35,18 @@ def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
     worst = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
     shown = sorted(worst[:_MOST_HOSTS], key=lambda one: (not one.low, len(one.host), one.host))
     rows = []
-    for result in run.results:
+    is_compared = any(one.cells for one in peers)
+    for result in {one.benchmark: one for one in run.results}.values():
         unit = BANDWIDTH if result.average else unit_of(result.unit)
         figures = [one.medians.get(result.benchmark) for one in shown]
         if any(figures):
             cells = [Entry(f"{f / unit.scale:.4g}" if f else "", f) for f in figures]
             rows.append([Entry(f"{result.benchmark} ({unit.shown})"), *cells])
-    rows.append([Entry("below the others"), *map(_low, shown)])
+    rows += [[Entry("below the others"), *map(_low, shown)]] if is_compared else []
     rows.append([Entry("verdict"), *(Entry(one.verdict) for one in shown)])
     left = f", the {len(shown)} that differ most" if len(shown) < len(peers) else ""
-    caption = plain(f"{len(peers)} hosts{left}: the median of each benchmark", "strong")
+    what = f"hosts{left}" if is_compared else f"texts, each a run of its own{left}"
+    caption = plain(f"{len(peers)} {what}: the median of each benchmark", "strong")
     return Table(caption, (Column(""), *(Column(one.host, figures=True) for one in shown)), rows)
 
 

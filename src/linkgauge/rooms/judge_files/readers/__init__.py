@@ -46,10 +46,17 @@ def _known_lines(tool: str) -> re.Pattern[str]:
     return re.compile("|".join(known.get(tool, ["(?!)"])))
 
 
+_SHELL = re.compile(
+    r"(?m)^ {0,4}(?:\(\S{1,40}\) )?\[?[\w.-]{1,32}@([\w.-]{1,64})[: ][^\n$#%]{0,100}[$#%] "
+    r"|^([\w.-]{1,64})\n *Device 0: "  # as nvbandwidth names its host
+)
+
+
 class ReadText(msgspec.Struct, frozen=True):
     """What a text, or one host's part of it, says. `lines` counts lines that are not empty,
     `understood` those that were read or are another rank's; `missed` is the first other one. `host`
-    is the lines' prefix if several hosts wrote figures; another machine begins at `machines`."""
+    is the lines' prefix if several hosts wrote figures, `shell` the host that a prompt names;
+    another machine begins at `machines`."""
 
     name: str
     logs: tuple[Log, ...]
@@ -58,6 +65,7 @@ class ReadText(msgspec.Struct, frozen=True):
     understood: int
     missed: str = ""
     host: str = ""
+    shell: str = ""
     machines: tuple[int, ...] = ()
 
     @property
@@ -139,6 +147,7 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
     own = TextScan(lines)
     paths = tuple(dict.fromkeys(Failure(path[1], path[2]) for _, path in own.each(FAILED_PATH)))
     known = own.used.union(*(scan.used for group in found for scan in group))
+    shells = {match[1] or match[2] for match in _SHELL.finditer("\n".join(lines))}
     said = [_known_lines(tool) for tool in {log.tool for log in logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
     left = [number for number in written if number not in known]
@@ -152,6 +161,7 @@ def _read(name: str, lines: Sequence[str], remarks: tuple[str, ...]) -> ReadText
         len(written),
         len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",
+        shell=shells.pop() if len(shells) == 1 else "",
         machines=tuple(sorted({n for group in found for scan in group for n in scan.machines})),
     )
 

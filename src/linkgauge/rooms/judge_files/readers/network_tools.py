@@ -55,6 +55,8 @@ def _perftest(seen: TextScan) -> None:
         r"\s*Mtu\s*: (?P<mtu>\d{2,5})\[B\]",
         r".{0,60}\bDevice\s*: (?P<soft>(?:rxe|siw)\w{0,20})",
         r"\s*Number of qps\s*: (?P<qps>\d{1,5})",
+        r"\s*local address:.{0,40}?(?P<local>QPN \w{1,12},? PSN \w{1,12})",
+        r"\s*remote address:.{0,40}?(?P<remote>QPN \w{1,12},? PSN \w{1,12})",
         test="RDMA_",
     ):
         settings |= {name: said[key] for key, name in _PERF_SET.items() if key in said}
@@ -102,6 +104,8 @@ def _iperf3_text(seen: TextScan) -> None:
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-.{10,60}bits/sec\s+(?P<rate>\d{1,9})"
         r"(?P<unit>)\s+(?P<end>sender)",
         r"\s*iperf3: (?P<failed>error - .{1,200})",
+        r"\s*\[.{1,5}\] local (?P<local>\S{1,45} port \d{1,5}) connected to "
+        r"(?P<remote>\S{1,45} port \d{1,5})",
     ):
         key = said["stream"], said["end"]
         runs += [{}] if not runs or key in runs[-1] else []
