@@ -77,7 +77,9 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     if rest := [row for row in slow if not any(s.part in row.parts for s in chosen)]:
         fast = grouped((_copies(row), _table(row)) for row in rows if not row.slow)
         are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
-        yield _unexplained(rest, are_fast)
+        kinds = {row.peers for row in rest}
+        equal = [row.slow for row in rows if row.peers in kinds]
+        yield _unexplained(rest, are_fast, are_usual=2 * sum(equal) > len(equal) > len(rest))
 
 
 def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
@@ -92,7 +94,7 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_slow(inner: Sequence[Row], outer: Sequence[Row], whole: Suspect) -> bool:
-    """Whether cells of a part within `whole` are no slower than the others: the part adds nothing."""
+    """Whether cells of a part within `whole` are no slower than the others: it adds nothing."""
     own, around = ([row.shown for row in rows] for rows in (inner, outer))
     level = min(around) if whole.drifts else statistics.median(around)
     return statistics.median(own) > level + math.log(1 - 3 * LEAST_LOSS)
@@ -117,6 +119,8 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
         why += f", and {sum(others) or 'none'} of {len(others)} that do not" if others else ""
     severity = _severity(slow)
     through = [row for row in rows if suspect.part in row.parts]
+    if 2 * sum(others) > max(len(others), len(own)):  # then it hardly differs from the others
+        severity = "warn"
     if not others and any(row.peers not in kinds and not row.slow for row in through):
         severity, why = "warn", "its other cells are fast enough, and it has no peer to compare"
     return blame.finding("slow", severity, found, why, (), [row.case for row in slow])
@@ -164,7 +168,7 @@ def _table(row: Row) -> Hashable:
     return id(row.case.result), row.case.cell.bytes
 
 
-def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
+def _unexplained(slow: Sequence[Row], are_fast: bool, *, are_usual: bool) -> Finding:
     lowest = min(slow, key=attrgetter("shown"))
     found = reach("that share no slow part", slow, share_of([lowest]))
     if len(slow) > 1:
@@ -172,7 +176,7 @@ def _unexplained(slow: Sequence[Row], are_fast: bool) -> Finding:
     why = "each part that they use is fast in other cells: look at links that only they cross"
     if are_fast:
         why = "the same copies are fast in other cells: not a part but the size or moment is slow"
-    severity = "warn" if are_fast else _severity([lowest])
+    severity = "warn" if are_fast or are_usual else _severity([lowest])
     cells = named(row.case for row in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, cells=cells)
 
