@@ -207,7 +207,7 @@ def kept(tmp_path_factory):
         ("bench", "unknown command 'bench', did you mean 'linkgauge run'?"),
         ("help runn", "unknown command 'runn', did you mean 'run'?"),
         ("-v list", "-v goes with --version: linkgauge --version -v"),
-        ("run --machine ppu-8 --fault slow sim:3", "in quotes, as 'slow sim:0 rate=25%'"),
+        ("run --machine ppu-8 --fault slow sim:3", "for example --fault 'slow sim:0 rate=25%'"),
         ("run --machine ppu-8 --fault 'slow sim:9 rate=25%'", "fault 'slow sim:9 rate=25%': no si"),
         ("run --machine ppu-8 --machine ring-8", "--machine ppu-8 --machine ring-8: give only one"),
         ("history list --history mysql://x:hidden@y/z", "no history in mysql"),

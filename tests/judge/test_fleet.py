@@ -159,4 +159,4 @@ def test_a_folder_of_nodes_is_shown_as_a_table_of_nodes(tmp_path):
     assert called("run", "device_local_copy", *other, cwd=tmp_path).returncode == 0
     assert "configurations" in called("show", "results", cwd=tmp_path).stdout, "of two sizes"
     compared = called("show", "results", "--against", "n1", cwd=tmp_path).stdout
-    assert "4 configurations against n1" in compared
+    assert "4 configurations, compared with 'n1'" in compared

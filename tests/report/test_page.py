@@ -73,7 +73,8 @@ def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
              for n, c in enumerate(whole_run().results[0].cells[:7])]  # fmt: skip
     slow = replace(cells[0], column="7", verdict="not judged", peers=4 * cells[0].headline)
     one = of(result("all_to_host", "device(column)", [*cells, slow]))
-    (table,) = [each for each in blocks(one, "Table") if each.says.startswith("Of expected")]
+    tables = blocks(one, "Table")
+    (table,) = [each for each in tables if each.says.startswith("The column `of expected`")]
     ((_, verdict, *_),) = table.rows
     assert (verdict.text, verdict.tone) == ("1 of 8 not judged ▽", "warn")
     (heat,) = blocks(one, "Heat")

@@ -119,7 +119,8 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
         why += f", and {sum(others) or 'none'} of {len(others)} that do not" if others else ""
     severity = _severity(slow)
     through = [row for row in rows if suspect.part in row.parts]
-    if 2 * sum(others) > max(len(others), len(own)):  # then it hardly differs from the others
+    by_peers = all(row.shown >= row.relative - 1e-9 for row in slow)
+    if by_peers and 2 * sum(others) > max(len(others), len(own)):  # it hardly differs from these
         severity = "warn"
     if not others and any(row.peers not in kinds and not row.slow for row in through):
         severity, why = "warn", "its other cells are fast enough, and it has no peer to compare"

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
-from linkgauge.judge.verdict import BELOW
+from linkgauge.judge.verdict import LOW
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
@@ -119,7 +119,9 @@ def _is_low(case: Case, expected: float, off: float) -> bool:
     of, verdict = case.cell.expected, case.cell.verdict
     if of is not None and of.measured:
         return verdict == "low"
-    return verdict in BELOW and case.figure * math.exp(off) < SLOW * expected
+    # A copy that varies less is perhaps low from a smaller loss on.
+    is_below = verdict == "low" or (verdict == "perhaps low" and case.figure >= LOW * expected)
+    return is_below and case.figure * math.exp(off) < SLOW * expected
 
 
 def _error(case: Case, scatter: float) -> float:

@@ -169,9 +169,11 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
     severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
     yield from _counted([(statuses["fail"], "failed", "bad"), (statuses[_WRONG], _WRONG, "bad")])
     left = {how: n for status, how in _NO_FIGURE.items() if (n := statuses[status])}
-    why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
-    tone: Tone = "dim" if [*left] == [_NO_FIGURE["skip"]] else "bad"
-    yield from _counted([(sum(left.values()), f"more not measured ({why})", tone)])
+    if [*left] == [_NO_FIGURE["skip"]]:
+        yield from _counted([(statuses["skip"], "more skipped", "dim")])
+    else:
+        why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
+        yield from _counted([(sum(left.values()), f"more not measured ({why})", "bad")])
     for severity, tone in SEVERITIES.items():
         several = "" if severities[severity] == 1 else "s"
         yield from _counted([(severities[severity], f"{severity} finding{several}", tone)])

@@ -123,11 +123,7 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(word: str, tiles: list[Tile]) -> str:
-    first, *rest = (
-        one
-        for one in tiles
-        if not one.name.startswith(("not judged", "more not measured (skipped"))
-    )
+    first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "more skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
     while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
         rest.pop()
@@ -190,7 +186,7 @@ def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
     pieces = []
     if (tile := counts.get("not judged")) is not None:
         pieces.append(f"{tile.number} {tile.name.removeprefix('not judged ')}")
-    if (tile := counts.get("more not measured")) is not None:
+    if (tile := counts.get("more skipped")) is not None:
         why = next((text_of(line).partition("  ")[2] for line in reason_lines(one.run)), "")
         pieces.append(f"{tile.number} skipped{f' ({why})' if why else ''}")
     return "; ".join(pieces) or "none"
