@@ -156,7 +156,7 @@ def _opposed(slow: Mapping[Part, Sequence[Row]], evidence: Evidence) -> Finding:
     cells = list({row.number: row for some in slow.values() for row in some}.values())
     found = f"{reach('over them', cells)}; each direction alone is as fast as it should be"
     why = "they share what serves both directions at once: relaxed ordering, the root complex"
-    remedy = ("sudo lspci -vv | grep -E '^[0-9a-f]|RlxdOrd'", *_remedy(evidence))
+    remedy = ("sudo lspci -vv | grep -E '^([0-9a-f])|RlxdOrd'", *_remedy(evidence))
     subject = f"{len(slow)} links (both directions at once)"
     return Finding("slow", "warn", subject, found, why, remedy, named(row.case for row in cells))
 
@@ -183,8 +183,9 @@ def _unexplained(slow: Sequence[Row], are_fast: bool, *, are_usual: bool) -> Fin
 
 
 def _remedy(evidence: Evidence) -> tuple[str, ...]:
+    look = ("sudo lspci -vv | grep -E '^([0-9a-f])|LnkSta:'",)
     return (
         "linkgauge devices  # links, their speeds and the bridges above them",
-        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
+        *(look if evidence.machine.functions else ()),
         *tools(evidence, "links"),
     )

@@ -224,7 +224,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             above = "is emulated, and does not show the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = (
-                "sudo lspci -vv | grep -E '^[0-9a-f]|MaxPayload'  # the device, the port above it"
+                "sudo lspci -vv | grep -E '^([0-9a-f])|MaxPayload'  # the device, the port above it"
             )
             where = ("# On the host, which shows the real port:",) if virtual else ()
             yield Finding("payload", "unknown", hop.part, found, remedy=(*where, look))

@@ -38,7 +38,7 @@ _TRY = (
 _SLOWER = 0.9
 _NARROW = "the slot is narrower, a board shares its lanes with another slot, or lanes are lost"
 _NARROW_TRY = (
-    "sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap:|LnkSta:'  # the adapter, and the port above it",
+    "sudo lspci -vv | grep -E '^([0-9a-f])|LnkCap:|LnkSta:'  # the adapter, and the port above it",
     "# The board's manual says which slots have all lanes",
 )
 _OF_NODES = "host_to_host_memcpy"
