@@ -28,19 +28,19 @@ SETTINGS = Settings((4096,), samples=6)
 
 class Silent(Observer):
     def __init__(self):
-        self.told = []
+        self.reported = []
 
     def started(self, table, cell):
-        self.told.append((table.benchmark, cell.row, cell.column))
+        self.reported.append((table.benchmark, cell.row, cell.column))
 
     def finished(self, cell):
-        self.told.append(cell.status)
+        self.reported.append(cell.status)
 
     def say(self, line):
-        self.told.append(line)
+        self.reported.append(line)
 
     def completed(self, result):
-        self.told.append(result.benchmark)
+        self.reported.append(result.benchmark)
 
 
 def begun(*names):
@@ -123,7 +123,7 @@ def test_a_run_that_broke_off_measures_what_is_left_and_nothing_twice(done):
     assert [[cell.transfers for cell in result.cells] for result in run.results] == [
         [cell.transfers for cell in result.cells] for result in whole.results
     ]
-    completed = [told for told in observer.told if told in {r.benchmark for r in whole.results}]
+    completed = [one for one in observer.reported if one in {r.benchmark for r in whole.results}]
     assert completed == [result.benchmark for result in whole.results]
 
 
@@ -151,7 +151,7 @@ def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
         Closed,
     ]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
-    assert "measuring 1 cell once more, to be sure" in observer.told
+    assert "measuring 1 cell once more, to be sure" in observer.reported
     assert [len(asked.results[0].cells) for asked in observer.asked] == [2]
     assert assemble((*plan, *records)) == run
 

@@ -119,7 +119,7 @@ def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Ro
         why += f", and {sum(others) or 'none'} of {len(others)} that do not" if others else ""
     severity = _severity(slow)
     through = [row for row in rows if suspect.part in row.parts]
-    by_peers = all(row.shown >= row.relative - 1e-9 for row in slow)
+    by_peers = all(row.is_by_peers for row in slow)
     if by_peers and 2 * sum(others) > max(len(others), len(own)):  # it hardly differs from these
         severity = "warn"
     if not others and any(row.peers not in kinds and not row.slow for row in through):

@@ -46,6 +46,11 @@ class Row(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return min(self.relative, self.lost)
 
     @property
+    def is_by_peers(self) -> bool:
+        """Whether the loss to show is the one against the fastest peer."""
+        return self.shown >= self.relative - 1e-9
+
+    @property
     def number(self) -> int:
         return self.case.number
 
@@ -165,9 +170,8 @@ def share_of(rows: Iterable[Row]) -> float:
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
     """Formats how slow cells are: `device_local_copy sim:3 reaches 62% of its peers' speed`."""
     lowest = min(slow, key=lambda row: row.shown)
-    by_peers = lowest.shown >= lowest.relative - 1e-9
     peers = "their peers" if slow[1:] else "its peers"
-    of = f"{peers}' speed" if by_peers else "what the hardware should reach"
+    of = f"{peers}' speed" if lowest.is_by_peers else "what the hardware should reach"
     who = they_reach(which, [row.case for row in slow])
     return f"{who} {share or share_of(slow):.0%} of {of}"
 

@@ -297,10 +297,8 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("of_dimms", carried and triad, rate=carried, share=share)
     seen.say("allocates", copy > _ALLOCATES * triad > 0, copy=copy, triad=triad)
     is_host = seen.has("memory_stream", "memory_reads", "host_to_host")
-    transfers, is_unsaid = (
-        seen.tool.settings.get("DIMM MT/s", ""),
-        not (carried or seen.is_expected),
-    )
+    transfers = seen.tool.settings.get("DIMM MT/s", "")
+    is_unsaid = not (carried or seen.is_expected)
     each = 8e-3 * int(transfers) if transfers.isdecimal() else 0.0
     seen.say("dimms", is_host and is_unsaid and not each)
     seen.say("channels", is_host and is_unsaid and each, transfers=transfers, each=each)
