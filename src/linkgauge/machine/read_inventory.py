@@ -91,7 +91,10 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
         "instruction set": (details.isa, "/proc/cpuinfo does not report it"),
-        "caches": (details.caches, "the kernel shows none (usual in virtual machines)"),
+        "caches": (
+            details.caches,
+            "the kernel shows none (as on some boards and virtual machines)",
+        ),
         "NUMA distances": (details.distances, "the kernel shows no nodes with distances"),
         "huge pages": (details.huge_pages, "the kernel shows none (CONFIG_HUGETLBFS)"),
         "transparent huge pages": (

@@ -94,7 +94,9 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
             remedy = (*shown, "# If the errors recur, replace the card.")
             yield Finding("ecc", "fail", device.part, found, why, remedy, value=rose)
         elif before:
-            found = f"ECC could not correct {before} memory errors before the run"
+            found = f"ECC could not correct {before} memory errors" + (
+                " before the run" if evidence.results else ""
+            )
             why = "its memory may return wrong bytes"
             yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 

@@ -254,11 +254,13 @@ _ALL: tuple[Operation, ...] = (
     _CHASE,
     replace(_CHASE, name="bulk-chase", lacking=_NO_BULK),
     Operation("enqueue", "does not time enqueueing", is_by_bytes=False, by_host_alone=True),
-    Operation("ping-pong", "bounces no cache lines", is_by_bytes=False, between_cpus=True),
-    Operation("copy-ping-pong", "times no round trips of copies", is_single=True, of_sizes=True),
+    Operation("ping-pong", "does not bounce cache lines", is_by_bytes=False, between_cpus=True),
+    Operation(
+        "copy-ping-pong", "does not time round trips of copies", is_single=True, of_sizes=True
+    ),
     Operation(
         "flag-ping-pong",
-        "bounces no flags",
+        "does not bounce flags",
         is_compared=False,
         is_single=True,
         is_by_bytes=False,
@@ -266,7 +268,7 @@ _ALL: tuple[Operation, ...] = (
     ),
     Operation(
         "timed-copy",
-        "times no single copies by events",
+        "does not time single copies by events",
         is_single=True,
         by_device=True,
         of_sizes=True,
@@ -274,7 +276,7 @@ _ALL: tuple[Operation, ...] = (
     *(
         Operation(
             name,
-            f"times no {name.replace('-', ' ')}",
+            f"does not measure {name.replace('-', ' ')} latency",
             is_compared=False,
             is_single=True,
             is_by_bytes=False,
@@ -286,11 +288,11 @@ _ALL: tuple[Operation, ...] = (
         for name in HAND_OVERS
     ),
     Operation("overlap", "does not compute during copies", in_memory=False, concurrent_loads=True),
-    Operation("touch", "hands out no fresh memory", is_compared=False, is_by_bytes=False),
+    Operation("touch", "does not measure fresh memory", is_compared=False, is_by_bytes=False),
     *(
         Operation(
             name,
-            "computes no prime numbers",
+            "does not compute prime numbers",
             is_by_bytes=False,
             in_memory=False,
             fills_time=True,

@@ -47,7 +47,7 @@ from .figures import ResultView
 _BINS = 8
 _CELLS = (
     Column("benchmark"), Column("median", True), Column("unit"), Column("±", True, 3),
-    Column("slow p95", True, 5, "p95"), Column("worst", True, 4), Column("of expected", True, 2),
+    Column("slow p95", True, 5, "slow"), Column("worst", True, 4), Column("of expected", True, 2),
     Column("verdict", rank=1, short=" "), Column("samples", rank=6),
 )  # fmt: skip
 

@@ -74,8 +74,8 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
         why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
         is_own = cell.index in case.domain.cell_policies
         tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
-        remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
-        remedy += "starts only if the node has the memory."
+        remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: its memory "
+        remedy += "then comes from that node alone."
         yield Finding("memory-policy", "note", case.name_of(cell), found, why, (remedy,))
 
 
