@@ -80,7 +80,7 @@ def test_a_run_ends_with_its_verdict_in_five_lines(tmp_path):
     assert not re.search(r"^(unseen|precision|skip|note)\b", shown.last, re.MULTILINE)
     more = on_terminal("show", "-v", "default", cwd=tmp_path).last
     assert re.search(r"^skip ", more, re.MULTILINE)
-    assert re.search(r"^invisible: ", more, re.MULTILINE)
+    assert re.search(r"^undetectable: ", more, re.MULTILINE)
 
 
 def test_no_more_time_is_left_than_the_budget_has(tmp_path):

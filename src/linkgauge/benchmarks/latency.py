@@ -114,7 +114,7 @@ def _sweep(
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     _sweep(
         "latency_copy_pingpong",
-        "half the round trip of a copy CE, the host waits for each copy, path(row) by size(column)",
+        "half a round trip by copies CE; the host waits for each copy; path(row) by size(column)",
         _ping_pongs,
     ),
     _sweep(

@@ -38,7 +38,7 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 def restarted(name: str) -> tuple[str, ...]:
     """Returns commands that restart a virtual machine. `name` is quoted for a shell."""
     return (
-        "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
+        "# Shut the domain down and start it again. A reboot in the guest does not.",
         f"virsh shutdown {name}",
         f"virsh start {name}  # once it is shut off",
     )

@@ -153,5 +153,5 @@ def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
             subject, they = f"{len(parts)} parts", f"they are slow: {listed(parts)}"
         found = f"no figure shows whether {they}: no similar part exists to compare with, and no "
         found += "expected speed is known"
-        why = "`linkgauge gate` against an earlier run of this machine or a baseline would show it"
+        why = "only a comparison with an earlier run of this machine shows it (linkgauge gate)"
         yield Finding("unjudged", "unknown", subject, found, why)

@@ -101,7 +101,7 @@ class Format(NamedTuple):
 def formats() -> dict[str, Format]:
     """Returns the formats by name, including formats of optional features (rooms)."""
     own = (
-        Format("json", "Write the document to stdout, and all else to stderr."),
+        Format("json", "Write the result as JSON to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),
         Format("markdown", "A table in Markdown."),
         Format("junit", "JUnit XML: a test case for each cell."),

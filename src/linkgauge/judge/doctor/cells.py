@@ -98,7 +98,7 @@ def _of_iommu(bad: Sequence[Case]) -> Finding:
 
 check_wrong_bytes = _outcome(
     "wrong-bytes", "wrong-bytes", "copied wrong bytes",
-    "programs compute wrong results and see no error",
+    "programs get wrong data and see no error",
     kernel_log("xid", "aer", "edac", "mce"),
     "# Measure these benchmarks again. If it recurs, take the part out of service.",
 )  # fmt: skip

@@ -34,10 +34,10 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
     host = evidence.machine.known.host
     if host.iommu == "translating":
         found = "the IOMMU translates the addresses that devices use"
-        why = "each transfer looks up its addresses, and copies between devices may go through the "
-        why += "root complex"
+        why = "each transfer looks up its addresses, and copies between devices"
         if evidence.machine.known.adapters:
-            why += ", as may what adapters read and write in devices' memory (GPUDirect)"
+            why += " (also by GPUDirect)"
+        why += " may go through the root complex"
         remedy: tuple[str, ...] = (IOMMU_PT,)
         if "iommu=pt" in (host.command_line or "").split():
             remedy = (
@@ -71,7 +71,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
-        remedy = "cpupower frequency-info  # of a virtual machine: type it on its host"
+        remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif not _slow_governors(evidence.machine.known.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"

@@ -101,8 +101,10 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = "the host's real port sets the speed, and probably limits it at every boot; "
-                why += "a guest cannot read that port"
+                why = (
+                    "the host's real port, which a guest cannot read, sets the speed; it probably "
+                )
+                why += "does so at every boot"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
             found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g} GT/s', evidence)}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
@@ -122,7 +124,7 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         idle, best, at = hop.link.speed, hop.speed, hop.loaded_speed or hop.link.speed
         if best is None or at is None:
-            yield _unread(hop, "speed")
+            yield _unread(hop, "speed", evidence)
         elif at < best:
             yield _slow(hop, at, best, evidence)
         elif idle is not None and idle < best:
@@ -138,7 +140,7 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     when = "under load" if loaded else "while idle"
     if hop.fastest and hop.fastest > at:
         when = f"under load, after {hop.fastest:g} earlier"
-    why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
+    why = f"that is {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
     able = _able(hop.both_speeds, f"{best:g} GT/s", evidence)
     if not (loaded or held):
         found = f"{at:g} GT/s {when}; {able}"
@@ -166,20 +168,20 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         at, best = hop.loaded_width or hop.link.width, hop.width
         if at is None or best is None:
-            yield _unread(hop, "width")
+            yield _unread(hop, "width", evidence)
         elif at < best:
             severity: Severity = "fail" if hop.both_widths else "warn"
             found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}', evidence)}"
-            why = f"it reaches {at / best:.0%} of its possible rate"
+            why = f"that is {at / best:.0%} of its possible rate"
             yield Finding("link-width", severity, hop.part, found, why, remedy, value=at)
 
 
-def _unread(hop: PcieChain, what: str) -> Finding:
+def _unread(hop: PcieChain, what: str, evidence: Evidence) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
     gaps = (one for one in hop.function.unknown if not one.fields or fields & {*one.fields})
     reasons = "; ".join(one.why for one in gaps)
     found = f"cannot read the link's {what} or its maximum{f': {reasons}' if reasons else ''}"
-    remedy = (link_state(hop.function.address),)
+    remedy = () if evidence.machine.simulated else (link_state(hop.function.address),)
     return Finding(f"link-{what}", "unknown", hop.part, found, remedy=remedy)
 
 
@@ -223,9 +225,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             virtual = evidence.machine.is_virtual
             above = "is emulated, and does not show the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
-            look = (
-                "sudo lspci -vv | grep -E '^([0-9a-f])|MaxPayload'  # the device, the port above it"
-            )
+            look = "sudo lspci -vv | grep -E '^([0-9a-f])|MaxPayload'  # both must be equal"
             where = ("# On the host, which shows the real port:",) if virtual else ()
             yield Finding("payload", "unknown", hop.part, found, remedy=(*where, look))
         elif own != port.max_payload:
@@ -350,7 +350,7 @@ def retraining(
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
-    values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""
+    values = ", with the addresses in place of PORT and DEVICE" if is_named else ""
     return (
         f"# To repeat this at each boot, write /etc/systemd/system/{service}{values}:",
         "[Unit]",
@@ -369,7 +369,7 @@ def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
         "# Then enable it:",
         f"sudo systemctl enable {service}",
         (
-            "# Do not copy the unit found on the web that writes 0x0060 to LnkCtl2 of the card: "
+            "# Do not copy a unit from the web that writes 0x0060 to LnkCtl2 of the card: "
             "that sets target speed 0, which no link has, and does not start the training."
         ),
     )

@@ -207,7 +207,7 @@ class Expectations:
             return ["how much the host carries for several devices at once is unknown"]
         users = Counter(node for node, _ in {(node, owner) for node, _, owner in met})
         if not all(self._paths.host.knows(node) for node, many in users.items() if many > 1):
-            return ["the rate of the host's memory, which they share, is unknown"]
+            return ["the rate of the host's memory, which these copies share, is unknown"]
         return []
 
     def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
@@ -244,7 +244,7 @@ class _Sharing:
         without: NotJudged | None = "bound" if doubts else None if achievable else "path"
         if achievable is not None and self._bytes / achievable < START:
             without = "start"
-            doubts = [*doubts, "a copy this small takes mostly start-up time"]
+            doubts = [*doubts, "the time to start so short a copy counts much"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().measured

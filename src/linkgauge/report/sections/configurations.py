@@ -37,7 +37,7 @@ _KINDS: dict[str, tuple[str, Tone]] = {
     "not proven": (" ({})", "dim"),
 }
 """`noise` is within the interval, `not proven` has none."""
-_REACH = plain("±: the wider half of the 95% interval")
+_REACH = plain("±: how far the 95% interval reaches, on its wider side")
 _DIFFERENCES = line(
     "Differences are from the first configuration of the same accelerator: ",
     Span("+1.2%", "strong"), " would be proven, ", Span("≈ +1.2%", "dim"), " might be noise, ",

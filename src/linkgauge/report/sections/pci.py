@@ -141,7 +141,7 @@ _CLASSES = {
     "NODE": "host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes",
     NETWORK: "the network between hosts",
-    UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
+    UNKNOWN: "unknown: what joins them cannot be read, or is a hypervisor's",
 }
 """From close to far; devices joined by links of a fabric are closer."""
 
@@ -259,7 +259,7 @@ def nearest_blocks(evidence: Evidence) -> Iterator[Table]:
     ]
     idle = any(_IDLE in words for words, *_ in equivalent)
     lines = [line(Span(_LOAD, "dim"), Span(_RUN, "strong"))] if idle else []
-    heads = ("", "PCIe link", "commands that run near it")
+    heads = ("", "PCIe link", "to start programs near it")
     yield table("Accelerators", heads, rows)._replace(lines=lines)
     yield from _beside(evidence, found)
 

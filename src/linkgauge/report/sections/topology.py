@@ -42,7 +42,7 @@ MOST_ROWS = 48
 """With more links, equal ones share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
-_BEST = "A link's figure is the best of the cells that this link alone limits."
+_BEST = "A link's figure is that of the fastest copy that only this link limits."
 _Row = Sequence[str | Entry]
 
 
@@ -121,7 +121,7 @@ class _MachinePicture:
         head = line(SIMULATED if run.simulated else "", f"{name}: {_HOW}")
         lines = [plain(_BEST, "dim")]
         if without := sum(not (one.one_way or one.both) for one in self._links.values()):
-            none = f"Links without a figure, as they limit no cell: {without}."
+            none = f"{count_of(without, 'link')} without a figure: none alone limits a copy."
             lines.append(plain(none, "dim"))
         rows = self._tree() if links <= MOST_ROWS else self._summary()
         tree = table("Links", _HEADS, rows)

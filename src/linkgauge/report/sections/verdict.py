@@ -216,7 +216,7 @@ def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
         *(f"stalls in {one.subject}, which have few samples (--samples 8)" for one in few),
     ]
     if undetectable:
-        yield "invisible", plain("; ".join(undetectable))
+        yield "undetectable", plain("; ".join(undetectable))
     if (missed := missed_precision(run)) is not None:
         is_busy = any(one.check in ("busy", "processes") for one in outcome.findings)
         advice = more_precise(run, is_busy=is_busy)

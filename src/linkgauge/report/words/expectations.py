@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.documents.result import CellResult, NotJudged, Result, Run, Status, Verdict
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
@@ -145,6 +145,11 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 
 
 NOTHING = "nothing was measured"
+_NONE_JUDGED: dict[NotJudged | None, str] = {
+    "start": "copies this short depend on the time that it takes to start them",
+    "shared": "the figures' links are shared with others",
+    "assumed": "every figure rests on assumed facts",
+}
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
@@ -154,13 +159,13 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     if not passed:
         return NOTHING
     if unjudged or not known.judged:
-        is_assumed = all(cell.not_judged == "assumed" for cell in passed)
         printed = any(cell.expected and cell.expected.figure for cell in passed)
-        if is_assumed:
-            return unjudged or "every figure rests on assumed facts"
+        why = "there is nothing to compare the figures with"
         if printed or compared_with(run):
-            return unjudged or "only upper limits, or figures of other machines, are known"
-        return unjudged or "there is nothing to compare the figures with"
+            why = "only upper limits, or figures of other machines, are known"
+        if len(reasons := {cell.not_judged for cell in passed}) == 1:
+            why = _NONE_JUDGED.get(*reasons, why)
+        return unjudged or why
     found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
         found += " before it was interrupted"
@@ -170,7 +175,7 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     both = f"pairs of CPUs{f' and {others:,} others' if others else ''}" if cpus else ""
     counts = {
         "waived": waived,
-        "as fast as calculated": known.judged - cpus - others - waived,
+        "compared with what was calculated": known.judged - cpus - others - waived,
         f"{both} compared only with each other".lstrip(): cpus or others,
         "not judged": left,
     }

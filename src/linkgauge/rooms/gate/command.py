@@ -84,7 +84,7 @@ class GateOptions(Options):
     form: Annotated[Format, GATE]
     github: bool = option(OUTPUT, "Also print annotations for GitHub Actions.")
     output: Path | None = option(
-        OUTPUT, "Write the document to this file, and the text to stdout.", "FILE", "-o"
+        OUTPUT, "Write the result as JSON to this file, and the text to stdout.", "FILE", "-o"
     )
 
 

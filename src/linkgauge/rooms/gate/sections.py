@@ -198,7 +198,9 @@ def _said(one: CellChange, sides: _Sides, better: Better) -> str:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
             return "one run on each side does not show how much runs vary"
-        return "one side has no such cell" if without[0] is None else without[0].reason or ""
+        if without[0] is not None:
+            return without[0].reason or ""
+        return f"{'one side has' if any(sides) else 'the sides have'} no such cell"
     if one.direction == "unknown":
         return lacking(one, better)
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
@@ -233,7 +235,7 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails if any cell loses {percent(aim.least)} or more (p < {aim.significance:g})"
-    yield "rule", plain(f"{rule}, forced" if one.forced else rule)
+    yield "rule", plain(f"{rule}; compared because of --force" if one.forced else rule)
     cells, times = one.again
     if cells:
         yield "again", plain(f"{count_of(cells)} in doubt measured {count_of(times, 'time')} more")

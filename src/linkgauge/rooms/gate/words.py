@@ -25,7 +25,7 @@ from linkgauge.report.results import ends_of_sizes
 from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
 from linkgauge.report.words.figures import difference, digits, loss_below, may_have_lost
 
-_LEAST_P = 1e-99
+_LEAST_P = 1e-9
 _WORDS: dict[int, RunVerdict] = {0: "ok", 1: "fail"}
 """The verdicts on runs, by the gate's exit codes. Any other code means that nothing was decided."""
 

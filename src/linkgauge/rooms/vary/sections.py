@@ -63,7 +63,7 @@ def _settings(variation: Variation) -> Table:
         rows.append((Entry(setting.name, tone="strong"), Entry(said)))
     rounds = count_of(_done_rounds(variation), "round")
     caption = line(
-        f"{len(rows)} settings, {rounds} of a run each, in random order",
+        f"{len(rows)} settings, {rounds} of one run each, in random order",
         Span("" if variation.finished else f" (ended before all {variation.rounds})", "warn"),
         mark(variation.simulated),
     )
@@ -178,7 +178,7 @@ def _promise(variation: Variation) -> str:
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
     count, asked = len(known), f"at {100 * alpha:.4g}% significance"
-    said = f"{asked} a cell, chance gives {count * alpha:.2g} false alarms in {count_of(count)}"
+    said = f"{asked} for each cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)

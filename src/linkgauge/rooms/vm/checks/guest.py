@@ -69,7 +69,7 @@ def check_topology(case: DomainEvidence) -> Iterator[Finding]:
         found = f"the guest sees {count_of(host.sockets, 'socket')}; the domain asks for {given}"
         why = "the kernel misjudges which CPUs share a cache, and programs place threads wrongly"
         yield Finding("sockets", "fail", "topology", found, why, case.again)
-    if host.threads_per_core != threads or host.cores != cores:
+    if host.threads_per_core != threads or (host.sockets == sockets and host.cores != cores):
         seen = f"{count_of(host.cores, 'core')} of {count_of(host.threads_per_core, 'thread')}"
         found = f"the guest sees {seen}; the domain asks for {given}"
         why = "the guest's scheduler does not know which CPUs share a core"
@@ -84,7 +84,7 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
         found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
         why = "programs cannot place threads and memory by the host's nodes"
         off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: these words hide nodes"
-        yield Finding("cells", "fail", "cells", found, why, (off, *case.again))
+        yield Finding("cells", "fail", "NUMA nodes", found, why, (off, *case.again))
     for cell in case.seen_cells:
         node = case.node_of_cell.get(cell.index)
         if node is not None and set(case.seen_nodes[node]) != set(cell.vcpus):
