@@ -129,7 +129,7 @@ def test_the_sentence_of_a_well_run_counts_what_each_figure_is_held_against():
     cells = (one, one, peers, *[cpus] * 3, unknown)
     said = nothing_wrong(replace(run(), results=(replace(result, cells=cells),)))
     assert said == (
-        "nothing wrong was found; of 7 cells: 2 as fast as calculated, "
+        "nothing wrong was found; of 7 cells: 2 compared with what was calculated, "
         "3 pairs of CPUs and 1 others compared only with each other, 1 not judged"
     )
     assert nothing_wrong(run()) == "nothing wrong was found"

@@ -13,6 +13,7 @@ from linkgauge.judge.findings import Check, Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import hops, latest_accelerators
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import Matter, nvidia, tools
+from linkgauge.machine.tree import ranges
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
@@ -133,7 +134,7 @@ def check_gpudirect(evidence: Evidence) -> Iterator[Finding]:
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use only some of their links to switches."""
-_RESEAT = "# Reseat the bridge or, on a baseboard with switches, the module of this device."
+_RESEAT = "# Reseat the device's module or, of cards, the bridge between them."
 _PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 """Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
@@ -190,12 +191,12 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             if part == device.part and _is_as_built(evidence, device):
                 if device.model not in reported:
                     why = f"each {device.model} here has as many inactive links: it was built so"
-                    yield Finding("fabric-links", "note", part, f"{count} are not active", why)
+                    yield Finding("fabric-links", "note", part, f"{count} are inactive", why)
                 reported.add(device.model)
                 continue
             reported.add(part)
-            numbers = ", ".join(str(link.index) for link in down[:18])
-            found = f"{count} of {device.memory} are not active: {numbers}"
+            numbers = ranges(link.index for link in down)
+            found = f"{count} of {device.memory} are inactive: number {numbers}"
             why = "copies between devices go over PCIe"
             if up:
                 why = f"the active ones carry {len(up) / len(all_links):.0%} of what all would"

@@ -147,7 +147,7 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 
 _WHY_NOT: dict[NotJudged, str] = {
-    "start": "too short to judge",
+    "start": "copies too short to judge",
     "shared": "links shared with others",
     "assumed": "only assumed facts",
 }

@@ -112,10 +112,8 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"a loss of {all_of_them} would be found with 90 % probability in {where}"
-        yield plain(
-            seen if half == all_of_them else f"{seen}, and one of {half} in half of the cells"
-        )
+        seen = f"found with 90 % probability: a loss of {all_of_them} in {where}"
+        yield plain(seen if half == all_of_them else f"{seen}, of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
@@ -137,8 +135,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} have only one run on a side, so how much runs vary is estimated"
-        yield plain(f"{few}: to be sure, measure both sides once more", "warn")
+        few = f"{count_of(single)} have only one run on a side: how much runs vary is estimated"
+        yield plain(f"{few}; to know it, measure both sides once more", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
 
