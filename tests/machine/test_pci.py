@@ -73,7 +73,7 @@ def test_without_root_the_reason_names_all_that_only_registers_tell():
     assert "run as root" in why(function, "max_payload")
     for field in ("port", "link.target", "max_payload_supported", "max_read_request", "acs"):
         assert why(function, field) == why(function, "max_payload")
-    assert "sysfs has no attribute, and only 64 bytes" in why(function, "link.width")
+    assert "sysfs has no such file, and only 64 bytes" in why(function, "link.width")
 
 
 def test_a_virtual_function_has_the_link_of_its_physical_one():

@@ -119,7 +119,7 @@ LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
     ),
     _sweep(
         "latency_copy_device",
-        "latency of a copy CE by the device's own events, path(row) by size(column)",
+        "latency of a copy CE, timed by the device's own events, path(row) by size(column)",
         _timed_copies,
     ),
     _sweep(

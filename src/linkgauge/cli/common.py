@@ -79,7 +79,9 @@ NO_REPORT = option(
 )
 NO_VERDICT = option(OUTPUT, "Show figures only; the exit code ignores low cells and findings.")
 UNTUNED = option(ENGINES, "Ignore the settings that earlier runs found fastest, on GPUs and host.")
-HOST_KERNEL = option(ENGINES, "Use this kernel for host threads, wherever it can be used.", "NAME")
+HOST_KERNEL = option(
+    ENGINES, "Use this copy loop for host threads, wherever it can be used.", "NAME"
+)
 FAULT = option(
     MACHINES,
     "Break the simulated machine in this way: see linkgauge run --list-faults. Repeatable.",

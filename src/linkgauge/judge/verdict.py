@@ -66,7 +66,7 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
     known = cell.verdict in ("ok", "perhaps low") or cell.not_judged in _UNLIMITED
     if not (one.is_sure and known):
         return cell
-    because = f"the median of {one.peers - 1} peers, which are equally fast"
+    because = f"the median of {one.peers - 1} peers, which should be as fast"
     if one.at_best:
         because = f"the median of the best repetitions of {one.peers - 1} peers; "
         because += "a part of this one counted errors"

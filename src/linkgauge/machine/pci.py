@@ -116,7 +116,7 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
     if line[-1:] != [address] or len(set(line)) < len(line):
         return {address: _Location(folder, None, f"its link leads to {folder!r}")}
     if not (first and _HOST_BRIDGE.fullmatch(steps[first - 1])):
-        why = "its path has no host bridge (a tree copied without its links?)"
+        why = "its path has no host bridge (copied without its symbolic links?)"
         return {address: _Location(folder, None, why)}
     parents: list[str | None] = [None, *line]
     return {
@@ -197,7 +197,7 @@ class _FunctionReader:
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
             return register if value is None else value
-        found = "sysfs has no attribute" if text is None else f"{name} is {_short(text)}"
+        found = "sysfs has no such file" if text is None else f"{name} is {_short(text)}"
         self._unknown(field or name, f"{found}, and {self._config.why}")
         return None
 
@@ -233,7 +233,7 @@ class _FunctionReader:
         if text == "-1":
             why = "numa_node is -1: the firmware names none"
         else:
-            why = "sysfs has no attribute" if text is None else f"numa_node is {_short(text)}"
+            why = "sysfs has no such file" if text is None else f"numa_node is {_short(text)}"
         self._unknown("numa_node", why)
         return None
 

@@ -99,7 +99,7 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
         "huge pages": (details.huge_pages, "the kernel shows none (CONFIG_HUGETLBFS)"),
         "transparent huge pages": (
             details.transparent_huge_pages,
-            "the kernel shows no choice (CONFIG_TRANSPARENT_HUGEPAGE)",
+            "the kernel has no setting for them (CONFIG_TRANSPARENT_HUGEPAGE)",
         ),
         "frequency governor": (details.governor, _why_no_governor(details)),
         "kernel command line": (details.command_line is not None, "/proc/cmdline is not readable"),
@@ -111,7 +111,7 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
 
 def _why_no_governor(details: HostDetails) -> str:
     if details.hypervisor:
-        return f"the hypervisor ({details.hypervisor}) sets the frequency: check on the host"
+        return f"the hypervisor ({details.hypervisor}) hides the frequency: check on the host"
     return "the kernel shows no cpufreq driver (the firmware may set the frequency)"
 
 

@@ -60,7 +60,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
     if about.architecture not in _ISA:
         unknown.append(Gap("/proc/cpuinfo does not report it", "instruction set"))
     if about.hypervisor:
-        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
+        sets = f"the hypervisor ({about.hypervisor}) hides the frequency: check on the host"
         unknown.append(Gap(sets, "frequency governor"))
     if not in_groups:
         unknown.append(Gap(NO_GROUPS, "IOMMU"))

@@ -58,7 +58,7 @@ def lost_parts(
         if earlier.since:
             found += f", as did {count_of(earlier.since, 'run')} before this one"
         trend = f"linkgauge history trend {lowest.result.benchmark}"
-        first = f"{trend}  # since when; to take it as usual: linkgauge history accept"
+        first = f"{trend}  # shows since when; to accept it as normal: linkgauge history accept"
         lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
         severity = _severity(share, earlier)
         yield blame.finding("slow", severity, found, _why(earlier), lines, explained)

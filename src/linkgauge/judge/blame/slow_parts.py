@@ -107,7 +107,7 @@ def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]
 
 
 def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Row]) -> Finding:
-    onset = f"; none was slow before {slow[0].case.name}" if suspect.since else ""
+    onset = f"; the first slow one was {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
     kinds = {row.peers for row in slow}
     equal = [row for row in rows if row.peers in kinds and row.number >= suspect.since]

@@ -103,7 +103,7 @@ check_wrong_bytes = _outcome(
     "# Measure these benchmarks again. If it recurs, take the part out of service.",
 )  # fmt: skip
 check_hangs = _outcome(
-    "hang", "timeout", "never ended",
+    "hang", "timeout", "did not end in time",
     "a transfer that never ends blocks every program that waits for it",
     kernel_log("xid", "hung", "timeout"), RESET,
 )  # fmt: skip

@@ -102,7 +102,7 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
         # vm.nr_hugepages counts pages of the default size, which may be 512 MiB or 1 GiB.
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
         found = "no huge pages of 2 MiB are reserved"
-        why = "host:N/huge then needs transparent ones, and the kernel may find too few"
+        why = "buffers of huge pages (host:N/huge) then need transparent ones, maybe too few"
         yield Finding("huge-pages", "note", MACHINE, found, why, (f"echo 1024 | sudo tee {pool}",))
 
 
@@ -114,7 +114,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
         found = f"this process may lock {limit >> 10} KiB of memory"
         found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
         why = "the kernel may move unlocked memory while it is measured"
-        remedy = "ulimit -l unlimited  # or set memlock in /etc/security/limits.conf"
+        remedy = "ulimit -l unlimited  # as root; to keep it: memlock in /etc/security/limits.conf"
         yield Finding("memlock", "warn" if unlocked else "note", MACHINE, found, why, (remedy,))
 
 

@@ -369,7 +369,7 @@ def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
         "# Then enable it:",
         f"sudo systemctl enable {service}",
         (
-            "# Do not copy a unit from the web that writes 0x0060 to LnkCtl2 of the card: "
+            "# Do not copy the unit found on the web that writes 0x0060 to LnkCtl2 of the card: "
             "that sets target speed 0, which no link has, and does not start the training."
         ),
     )

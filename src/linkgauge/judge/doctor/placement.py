@@ -19,7 +19,7 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             found = "its NUMA node is unknown"
             found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
             why = "it is measured from node 0 for want of a better one: if another node is nearer, "
-            why += "its bandwidth is lost"
+            why += "figures are lower than they could be"
             yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
         elif node is not None and node not in nodes:
             found = f"its node {node} has no memory that this system can see"
@@ -32,7 +32,7 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     command = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
-    return NEAR_NODE, f"{command}  # until the next boot; update the firmware"
+    return NEAR_NODE, f"{command}  # lasts until the next boot, a firmware update for good"
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:

@@ -52,5 +52,7 @@ def roof_of(cell: CellResult, work: WorkDone) -> Expected:
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")
     roof = figure * bound.share if cell.report.is_latency else figure / bound.share
-    because = f"{bound.kind}: {bound.share:.0%} of the time, by what this run measured of it"
+    because = (
+        f"{bound.kind}: {bound.share:.0%} of the time, at the rate that this run measured of it"
+    )
     return Expected(None, roof, because, measured=True)

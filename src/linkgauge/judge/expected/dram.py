@@ -125,7 +125,7 @@ class HostMemory:
 
 
 def _measured(name: str, rate: float) -> Use:
-    shown = "the best of memory like this, measured here"
+    shown = "the best figure of memory like this in this run"
     return Use(name, rate, shown, 0.0, 1.0, shown, measured=True)
 
 

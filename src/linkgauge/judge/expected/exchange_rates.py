@@ -42,6 +42,7 @@ _REDUCED_SINCE = 0.74
 """The share of a link's rate (as kernels reach it) that reductions in its switch reach, by the
 generation of NVLink; this value applies from the fifth generation on. Source: NCCL's own model
 (`nvlsEfficiency`, src/graph/tuning.cc)."""
+_BUSBW = "; × 2(N - 1) ÷ (N + 1) as busbw of N devices"
 SWITCHES = "switch"
 SWITCHED_OFF = Remark("NCCL_NVLS_ENABLE=0")
 _LIBRARIES = ("NCCL ", "RCCL ")
@@ -199,7 +200,7 @@ class ExchangeRates:
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in reductions")
+            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in sums{_BUSBW}")
             for use in path.uses
         ))  # fmt: skip
 

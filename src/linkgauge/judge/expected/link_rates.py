@@ -280,7 +280,7 @@ def _fabric_packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _Pac
         doubts = ("a copy engine may drive one link of several",) if several else ()
         return _PacketCost(1 / _XGMI, 0.0, why, (), doubts)
     why = f"the overhead of {bundle.kind} packets is unknown"
-    return _PacketCost(1.0, 0.0, why, (why,))
+    return _PacketCost(1.0, 0.0, f"{why}, so none is deducted", (why,))
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:

@@ -36,7 +36,7 @@ NONE_LISTED = Gap(
     "PCI functions",
 )
 NO_NAMES = Gap("no PCI ID database (package pci.ids)", "names of PCI functions")
-NOT_GROUPED = "the function is in no group: no IOMMU is in use, or none is visible"
+NOT_GROUPED = "no group is visible: no IOMMU is in use, or its groups cannot be read"
 NO_GROUPS = "no /sys/kernel/iommu_groups (a kernel without IOMMU, a container, or not captured)"
 NO_TABLE = (
     "/sys/firmware/dmi/tables/DMI is missing (a board with a device tree, a virtual machine, a "

@@ -39,9 +39,9 @@ _KINDS: dict[str, tuple[str, Tone]] = {
 """`noise` is within the interval, `not proven` has none."""
 _REACH = plain("±: how far the 95% interval reaches, on its wider side")
 _DIFFERENCES = line(
-    "Differences are from the first configuration of the same accelerator: ",
-    Span("+1.2%", "strong"), " would be proven, ", Span("≈ +1.2%", "dim"), " might be noise, ",
-    Span("(+1.2%)", "dim"), " has too few runs to tell.",
+    "Differences from the first configuration of the same accelerator: ",
+    Span("+N%", "strong"), " is proven, ", Span("≈ +N%", "dim"), " may be noise, ",
+    Span("(+N%)", "dim"), " has too few runs to tell.",
 )  # fmt: skip
 
 

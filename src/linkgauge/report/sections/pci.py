@@ -12,7 +12,7 @@ from linkgauge.judge.pcie_chains import PcieChain, hops
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Accelerator, Inventory, PciFunction, PciLink
 from linkgauge.model.hardware.machine import Device, Machine
-from linkgauge.model.hardware.pcie import PciTree, generation, is_accelerator
+from linkgauge.model.hardware.pcie import PciTree, generation, is_accelerator, link_rate
 from linkgauge.model.names import spans
 from linkgauge.report.blocks import (
     Block,
@@ -117,8 +117,7 @@ def shown_link(speed: float | None, width: float | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """Formats GB/s before line coding, which vendors call the full bandwidth of a link."""
-    return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
+    return "" if speed is None or width is None else f"{link_rate(speed, width) / 1e9:.1f}"
 
 
 def _ids(function: PciFunction) -> str:

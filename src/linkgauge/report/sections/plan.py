@@ -54,7 +54,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
         rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in planned.cells]
     mark = SIMULATED if any(planned.simulated for planned in plan) else ""
     caption = line(Span("What a run would measure ", "strong"), mark)
-    heads = ("cell", "transfers (xN: N times as many bytes)")
+    heads = ("cell", "transfers (xN: moves N times the size)")
     yield table("", heads, rows)._replace(caption=caption)
     count = sum(1 for planned in plan for cell in planned.cells if cell.reason is None)
     sizes = [f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items()]

@@ -38,7 +38,7 @@ _MORE = "show -v"
 _NUMBER = re.compile(r"[0-9]+")
 
 
-ANEW = "computed anew from the samples: the file's own follow an older rule"
+ANEW = "computed anew from their samples: an older linkgauge wrote the files"
 
 
 class Noted(NamedTuple):

@@ -102,7 +102,11 @@ def lacking(one: CellChange, better: Better) -> str:
     if one.needed is None:
         return ""
     more = one.needed.more
-    runs = f"too few runs, needs {more_runs(more)}" if more else "too noisy for any number of runs"
+    runs = (
+        f"too few runs, needs {more_runs(more)}"
+        if more
+        else "runs vary too much for any number of them"
+    )
     return f"{runs}; may miss {loss_below(one.needed.detectable, better)}"
 
 

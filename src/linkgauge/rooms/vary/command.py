@@ -49,7 +49,7 @@ class ComparedOptions(Options):
         SETTINGS, "Run the controlling thread near the memory, or on any CPU (cuda).", "on|off"
     )
     host_kernel: tuple[str, ...] = option(
-        SETTINGS, "Use this kernel for host threads, or the fastest.", "NAME|fastest"
+        SETTINGS, "Use this copy loop for host threads, or the fastest.", "NAME|fastest"
     )
     engine: tuple[str, ...] = option(SETTINGS, "Copy by copy engines, or by kernels.", "ce|sm")
     graph: tuple[str, ...] = option(

@@ -182,7 +182,7 @@ def _promise(variation: Variation) -> str:
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
-        said += f"; {asked} over all together, {held} differ{'s' * (held == 1)}"
+        said += f"; {asked} over all cells together, {held} differ{'s' * (held == 1)}"
         if done < (least := least_rounds(alpha / count)):
             said += f" (fewer than {least} rounds cannot show any)"
     return said if known else ""

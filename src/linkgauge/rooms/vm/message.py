@@ -19,7 +19,7 @@ _COSTS = (
         ),
     ),
     (
-        "On the host, with its devices idle or after its next boot:",
+        "On the host, while nothing uses its devices:",
         ("link-speed", "link-width", "target-speed", "silent", "bridge"),
     ),
 )  # fmt: skip

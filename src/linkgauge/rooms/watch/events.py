@@ -241,7 +241,7 @@ def _ended(event: WatchEnded) -> str:
     busy = f"{format_duration(event.busy)} of {format_duration(event.elapsed)}"
     duty = f"devices busy for {busy} ({_duty(event.duty)})"
     names = first_of(list(map(str, event.degraded)), ", ")
-    degraded = f"degraded: {names}" if names else "nothing is degraded"
+    degraded = f"degraded: {names}" if names else "no measured cell is degraded"
     found = [f"{one.severity} {one.check} {one.subject}" for one in event.findings]
     doctor = f"; doctor: {first_of(found, ', ')}" if found else ""
     return f"ended: {probes}, {count_of(event.cells)} measured, {duty}; {degraded}{doctor}"

@@ -20,7 +20,7 @@ def check_unbound(case: DomainEvidence) -> Iterator[Finding]:
         if policy is not None and policy.nodes is not None:
             yield from by_policy(case, cell, policy)
         elif case.domain.devices or case.pins:
-            found = "bound to no node: on a host with several, its memory may come from any"
+            found = "bound to no node: on a host with several, memory may come from any"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             remedy = (_HOST, "linkgauge vm DEFINITION --as host")
             yield Finding("memory-unbound", "note", case.name_of(cell), found, why, remedy)

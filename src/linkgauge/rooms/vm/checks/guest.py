@@ -83,7 +83,7 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     if seen != asked and case.cpus:
         found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
         why = "programs cannot place threads and memory by the host's nodes"
-        off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: these words hide nodes"
+        off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: words that hide nodes"
         yield Finding("cells", "fail", "NUMA nodes", found, why, (off, *case.again))
     for cell in case.seen_cells:
         node = case.node_of_cell.get(cell.index)

@@ -71,7 +71,7 @@ def check_model(case: DomainEvidence) -> Iterator[Finding]:
         hidden += [f"no {what}"] if is_off and (wide or name != "avx512f") else []
     if hidden:
         found = f"the model {domain.cpu or 'qemu64, the default,'} has {', '.join(hidden)}"
-        why = "copies and kernels use narrower instructions or smaller pages than the host has"
+        why = "programs in the guest use narrower instructions or smaller pages than the host has"
         remedy = "# Set <cpu mode='host-passthrough'>; host-model, if the domain migrates."
         yield Finding("cpu-model", "note", "cpu", found, why, (remedy,))
 

@@ -60,7 +60,7 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
         if policy is None or policy.nodes is None:
             by_numad = policy or case.domain.automatic
             how = "numad chooses its nodes" if by_numad else "bound to no node"
-            found = f"{how}: its memory may come from any of {len(case.node_memory)} nodes"
+            found = f"{how}: memory may come from any of {len(case.node_memory)} nodes"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
         else:
