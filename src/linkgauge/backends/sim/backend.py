@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
-from .faults import Fault
+from .faults import Fault, Stall
 from .machine import SimMachine, built, faults_of
 from .memory import SimBuffer, SimGroup
 from .quantities import Fraction
@@ -82,8 +83,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._way_of = cache(self._way)
         self.forget_ways = self._way_of.cache_clear
         self._course = RunPosition(self._description.seed, draw)
-        self._trouble = Trouble(self.faults, self._resources)
-        self._stall = self._trouble.stall if faults else None
+        self._trouble = Trouble(self.faults, self._resources, self.touched)
+        self._stall = self._trouble.stall if Stall in map(type, faults) else None
         self._sensors = SimTelemetry(self._hardware)
         self._looked: Inventory | None = None
         self.draw: int | None = None
@@ -95,19 +96,21 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         """The movement and the relative noise of each copy."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
-        self._room = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
-        for device in self._hardware.devices:
-            self._room[Memory(self.name, device.index)] = int(device.group.memory)
-        self._devices = tuple(
-            by_name(
-                Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
-                memory_bytes=int(unit.group.memory), largest_buffer=int(unit.group.memory),
-            )
-            for unit in self._hardware.devices
-        )  # fmt: skip
+        self._room: dict[Memory, int] = {}
+        for node in self._hardware.nodes:
+            self._room[host(node.index)] = int(node.group.memory)
+        self._devices: list[Device] = []
+        for unit in self._hardware.devices:
+            size = self._room[Memory(self.name, unit.index)] = int(unit.group.memory)
+            self._devices.append(
+                by_name(
+                    Device, unit, unit.group, memory=unit.name, near=self._topology.node_of(unit),
+                    memory_bytes=size, largest_buffer=size,
+                )
+            )  # fmt: skip
 
     def devices(self) -> tuple[Device, ...]:
-        return self._devices
+        return tuple(self._devices)
 
     def host(self) -> Host:
         return inventory.host(self._hardware)
@@ -127,8 +130,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._description.routing,
             assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=tuple(adapter for adapter, _ in ports),
-            interfaces=tuple(interface for _, interface in ports),
+            adapters=tuple(map(itemgetter(0), ports)),
+            interfaces=tuple(map(itemgetter(1), ports)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found
@@ -145,7 +148,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         symptoms = Symptoms(self.faults, self._at) if self.faults else None
-        return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
+        return self._sensors.sense(devices, symptoms)
 
     def clock(self) -> float:
         return self._course.now
@@ -157,15 +160,13 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         repetition: int = 0,
         taken: int = 0,
     ) -> None:
-        cells = {self._passed + number: of for number, of in cells.items()}
-        first = min(cells)
+        first = self._passed + min(cells)
         self._at = first + 1
         self._cells = max(self._cells, self._at)
         drawn = first if self.draw is None else self._passed + self.draw
         self._course.enter(drawn, phase, repetition, taken)
         if self.faults:
-            placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
-            self._trouble.enter(placed, phase)
+            self._trouble.enter(cells, phase, self._passed)
 
     def _refusal(self, transfer: Transfer) -> str | Unsupported | None:
         if transfer.source.is_cpu:
@@ -283,8 +284,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, demands: Sequence[Demand], copies: Sequence[Copy], does: Operation
     ) -> list[Noise]:
         own = self._description.noise_of(copies, does)
-        added = [(demand.jitter, self._trouble.sigma(at)) for at, demand in enumerate(demands)]
-        return [replace(own, samples=Fraction(math.hypot(own.samples, *some))) for some in added]
+        found: list[Noise] = []
+        for at, demand in enumerate(demands):
+            samples = math.hypot(own.samples, demand.jitter, self._trouble.sigma(at))
+            found.append(replace(own, samples=Fraction(samples)))
+        return found
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         from .exchanging import SimCollective  # loaded for collectives alone
@@ -298,11 +302,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
-        bounded = any(not copy.endless for copy in copies)
-        works = [
-            FlowWork(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
-            for d, copy in zip(demands, copies, strict=True)
-        ]
+        endless = [copy.endless for copy in copies]
+        works: list[FlowWork] = []
+        for copy, of in zip(copies, demands, strict=True):
+            repeats = copy.endless and not all(endless)
+            works.append(FlowWork(of.flow, copy.size, of.startup, of.queue, repeats))
         return movements(works, self._trouble.capacity(demands))
 
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
@@ -325,15 +329,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None or self._description.noises:
             return None
-        if any(self.refusal(one) is not None for one in transfers):
-            return None
-        touched = frozenset[str]().union(*map(self.touched, transfers if self.faults else ()))
-        if any(fault.aims_at(touched) for fault in self.faults):
-            return None
-        try:
-            ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
-        except Unsupported:
-            return None
+        ways: list[Way] = []
+        for one in transfers:
+            if self.refusal(one) is not None:
+                return None
+            if self.faults and self._trouble.aimed(self.touched(one)):
+                return None
+            try:
+                ways.append(self._way_of(one, self._threads(one, transfers), does.name))
+            except Unsupported:
+                return None
         first = self._on_nodes(transfers[0])
         timed = first.memories if cell.report.is_latency else ()
         latencies = tuple(self._resources.latency(one, first.engine.owner) for one in timed)

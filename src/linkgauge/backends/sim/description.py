@@ -281,10 +281,12 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     known: tuple[str, ...] | None = None
 
     def noise_of(self, copies: Sequence[Copy], does: Operation) -> Noise:
-        transfers, size = [copy.transfer for copy in copies], copies[0].size
-        kind = kind_of(transfers, does, size, is_latency=does.is_latency) if self.noises else None
-        between = Fraction(math.hypot(self.noise_buffers, self.noise_moments))
-        return (kind and self.noises.get(kind)) or Noise(self.noise, between)
+        if self.noises:
+            transfers, size = [copy.transfer for copy in copies], copies[0].size
+            kind = kind_of(transfers, does, size, is_latency=does.is_latency)
+            if kind in self.noises:
+                return self.noises[kind]
+        return Noise(self.noise, Fraction(math.hypot(self.noise_buffers, self.noise_moments)))
 
 
 @lru_cache(maxsize=32)

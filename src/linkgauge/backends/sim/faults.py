@@ -182,9 +182,13 @@ FAULTS: dict[str, type[Fault]] = {kind.__name__.lower(): kind for kind in _KINDS
 
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
     """Returns the lowest fraction of the full rate that the faults leave in any of the cells."""
-    rates = (math.prod((f.left(cell) for f in faults if cell in f.cells), start=1.0)
-             for cell in cells)  # fmt: skip
-    return min(rates) if faults else 1.0
+    lowest = math.inf if faults else 1.0
+    for cell in cells if faults else ():
+        rate = 1.0
+        for fault in faults:
+            rate *= fault.left(cell) if cell in fault.cells else 1.0
+        lowest = min(lowest, rate)
+    return lowest
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations, count
+from itertools import combinations, count, repeat
+from operator import attrgetter
 
 import msgspec
 
@@ -28,6 +29,7 @@ from .description import (
 
 _RANGE = re.compile(r"(.*?)([0-9]{1,5})\.\.([0-9]{1,5})")
 _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
+_NAME = attrgetter("name")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
 """The name space of made-up UUIDs. It keeps a machine's UUIDs always the same."""
@@ -88,13 +90,8 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
     adapters: tuple[AdapterUnit, ...]
-    links: tuple[SimLink, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        units: tuple[NodeUnit | DeviceUnit | AdapterUnit | SwitchUnit, ...]
-        units = (*self.nodes, *self.cards, *self.switches)
-        return tuple(unit.name for unit in units)
+    links: tuple[SimLink, ...]
+    names: tuple[str, ...]
 
     @property
     def cards(self) -> tuple[DeviceUnit | AdapterUnit, ...]:
@@ -127,22 +124,21 @@ def build(description: Description) -> Hardware:
             cpus = tuple(range(first, first + group.cpus))
             nodes.append(NodeUnit(f"host:{index}", index, cpus, group))
             first += group.cpus
-    devices = tuple(_devices(description.devices))
-    adapters = tuple(_adapters(description.adapters, {device.pci for device in devices}))
-    switches = tuple(
-        SwitchUnit(name, switch)
-        for switch in description.switches
-        for name in _names("switch", switch.name)
-    )
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
-    parts = Hardware(description, tuple(nodes), devices, switches, adapters)
-    links = tuple(_links(description, set(parts.names)))
-    for what, names in (("switches", parts.names), ("links", [link.name for link in links])):
-        twice = next((name for name, count in Counter(names).items() if count > 1), None)
-        if twice is not None:
-            raise _wrong(f"{what}: several have the name {twice}")
-    return msgspec.structs.replace(parts, links=links)
+    devices = tuple(_devices(description.devices))
+    adapters = tuple(_adapters(description.adapters, devices))
+    switches: list[SwitchUnit] = []
+    for switch in description.switches:
+        names = _names("switch", switch.name)
+        switches += map(SwitchUnit, names, repeat(switch))
+    known = tuple(map(_NAME, (*nodes, *devices, *adapters, *switches)))
+    links = tuple(_links(description, set(known)))
+    for what, several in (("switches", known), ("links", map(_NAME, links))):
+        for name, times in Counter(several).items():
+            if times > 1:
+                raise _wrong(f"{what}: several have the name {name}")
+    return Hardware(description, tuple(nodes), devices, tuple(switches), adapters, links, known)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
@@ -172,9 +168,10 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
     rails = [place for place, group in enumerate(groups) if group.node]
     for place, group in enumerate(groups):
         rail = f"rail{rails.index(place)}" if group.node and len(rails) > 1 else None
-        stated = [_stated(group, field, group.count, f"$.devices[{place}]")
-                  for field in ("pci", "uuids")]  # fmt: skip
-        for number, pci, own in zip(range(group.count), *stated, strict=True):
+        where = f"$.devices[{place}]"
+        addresses = _stated(group, "pci", group.count, where)
+        uuids = _stated(group, "uuids", group.count, where)
+        for number, pci, own in zip(range(group.count), addresses, uuids, strict=True):
             made_up_pci = None if group.node else f"0000:{_FIRST_BUS + index:02x}:00.0"
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
             node = f"node{number}" if group.node else None
@@ -184,7 +181,10 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
             index += 1
 
 
-def _adapters(groups: Sequence[AdapterGroup], taken: set[str | None]) -> Iterator[AdapterUnit]:
+def _adapters(
+    groups: Sequence[AdapterGroup], devices: Sequence[DeviceUnit]
+) -> Iterator[AdapterUnit]:
+    taken = set(map(attrgetter("pci"), devices))
     free = (own for bus in count(_FIRST_BUS) if (own := f"0000:{bus:02x}:00.0") not in taken)
     for place, group in enumerate(groups):
         names = _names("adapter", group.name)
@@ -214,7 +214,7 @@ def _names(what: str, text: str) -> Sequence[str]:
     return names
 
 
-def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
+def _links(description: Description, names: Collection[str]) -> Iterator[SimLink]:
     for place, group in enumerate(description.links):
         where = f"$.links[{place}]"
         kind = description.link_kinds.get(group.kind)
@@ -243,8 +243,8 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
     ends = group.each or group.every
-    given = [one for one in (group.mesh, group.pairs, group.each, group.every) if one is not None]
-    if len(given) != 1 or (ends is None) != (group.to is None):
+    given = (group.mesh, group.pairs, group.each, group.every)
+    if given.count(None) != 3 or (ends is None) != (group.to is None):
         raise _wrong("give one of mesh, pairs, each with to, every with to", where)
     if group.mesh is not None:
         yield from combinations(expand(group.mesh), 2)

@@ -26,36 +26,43 @@ _TICKS = 10**6
 
 
 def host(hardware: Hardware) -> Host:
-    about, nodes = hardware.description.host, hardware.nodes
-    total = sum(node.group.memory for node in nodes)
+    about = hardware.description.host
+    total = caches = cpus = 0
     found: list[Node] = []
-    for node in nodes:
-        size, cache = int(node.group.memory), int(node.group.cache)
+    for node in hardware.nodes:
+        size, cache, kind = int(node.group.memory), int(node.group.cache), node.group.kind
+        total, caches, cpus = total + size, caches + cache, cpus + len(node.cpus)
         first = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
-        cores, kind = tuple(sorted(first.values())), node.group.kind
+        cores = tuple(sorted(first.values()))
         found.append(Node(node.index, node.cpus, size, _free(size), cache, cores=cores, kind=kind))
     return by_name(
         Host,
         about,
-        cpus=sum(len(node.cpus) for node in nodes),
+        cpus=cpus,
         nodes=tuple(found),
         memory_total=total,
         memory_available=_free(total),
         memlock_limit=None,
         transparent_huge_pages=_HUGE_CHOICE,
-        last_level_cache=int(sum(node.group.cache for node in nodes)),
+        last_level_cache=caches,
     )
 
 
 def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
     """Returns facts as Linux would report them. `in_groups` says that IOMMU groups are visible."""
     about, nodes = hardware.description.host, hardware.nodes
-    cpus = tuple(cpu for node in nodes for cpu in node.cpus)
-    cores = {
-        (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
-        for node in nodes
-        for cpu in node.cpus
-    }
+    cpus: tuple[int, ...] = ()
+    cores: set[tuple[int, int]] = set()
+    kinds: set[tuple[int, int]] = set()
+    node_cpus: dict[int, tuple[int, ...]] = {}
+    distances: dict[int, tuple[int, ...]] = {}
+    for node in nodes:
+        cpus += node.cpus
+        socket = node.index * about.sockets // len(nodes)
+        cores.update((socket, cpu // about.threads_per_core) for cpu in node.cpus)
+        kinds.add((int(node.group.cache), len(node.cpus)))
+        node_cpus[node.index] = node.cpus
+        distances[node.index] = _distances(node, hardware, topology)
     unknown: list[Gap] = []
     if about.architecture not in _ISA:
         unknown.append(Gap("/proc/cpuinfo does not report it", "instruction set"))
@@ -66,23 +73,17 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         unknown.append(Gap(NO_GROUPS, "IOMMU"))
     unknown.append(Gap(NO_TABLE, "DIMM rate"))
     passes = about.iommu == "passthrough" and not about.hypervisor
-    caches = sorted({(int(node.group.cache), len(node.cpus)) for node in nodes})
     huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
     return by_name(
         HostDetails,
         about,
-        sockets=len({socket for socket, _ in cores}),
+        sockets=len(dict(cores)),
         cores=len(cores),
-        threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
+        threads_per_core=min(about.threads_per_core, max(map(len, node_cpus.values()))),
         isa=_ISA.get(about.architecture),
-        caches=tuple(CpuCache(3, "unified", size, cpus) for size, cpus in caches),
-        distances={
-            node.index: about.distances[node.index]
-            if about.distances is not None
-            else tuple(_distance(node.index, other.index, topology) for other in nodes)
-            for node in nodes
-        },
-        node_cpus={node.index: node.cpus for node in nodes},
+        caches=tuple([CpuCache(3, "unified", size, cpus) for size, cpus in sorted(kinds)]),
+        distances=distances,
+        node_cpus=node_cpus,
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
         governor=None if about.hypervisor else about.governor,
@@ -91,7 +92,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         iommu=about.iommu if in_groups else None,
         allowed_cpus=cpus,
         allowed_cores=len(cores),
-        allowed_nodes=tuple(node.index for node in nodes),
+        allowed_nodes=tuple(node_cpus),
         steal=0.0,
         gpudirect=("nvidia_peermem" if about.gpudirect else "none") if hardware.adapters else None,
         cpu_ticks=float(len(cpus) * _TICKS),
@@ -103,11 +104,16 @@ def _free(total: int) -> int:
     return (total - total // 16) >> 10 << 10
 
 
-def _distance(one: int, other: int, topology: SimTopology) -> int:
-    if one == other:
-        return 10
-    ends = f"host:{one}", f"host:{other}"
-    return 20 if topology.route(*ends) and not topology.leaves(*ends) else UNREACHABLE
+def _distances(node: NodeUnit, hardware: Hardware, topology: SimTopology) -> tuple[int, ...]:
+    described = hardware.description.host.distances
+    if described is not None:
+        return described[node.index]
+    found: list[int] = []
+    for other in hardware.nodes:
+        joined = topology.route(node.name, other.name)
+        reached = joined is not None and not topology.leaves(node.name, other.name)
+        found.append(10 if other is node else 20 if reached else UNREACHABLE)
+    return tuple(found)
 
 
 # What a description assumes because nothing states it.
@@ -128,7 +134,7 @@ def assumptions(hardware: Hardware, topology: SimTopology) -> tuple[Assumption, 
         for field in unit.group.assumed:
             fact, shown = _SHOWN[field]
             found[fact, shown(getattr(unit.group, field))][unit.name] = None
-    return tuple(Assumption(*known, tuple(parts)) for known, parts in found.items())
+    return tuple([Assumption(*known, tuple(parts)) for known, parts in found.items()])
 
 
 def _of_link(link: SimLink) -> _Known:

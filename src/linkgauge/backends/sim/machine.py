@@ -74,7 +74,7 @@ def parts_of(description: Description, cpus: Sequence[int] = ()) -> Resources:
 
 def faults_of(simulation: Simulation) -> list[Fault]:
     own = parse_description(simulation.description).faults
-    return [parse_fault(one) for one in (*own, *simulation.faults)]
+    return list(map(parse_fault, (*own, *simulation.faults)))
 
 
 class SimMachine:
@@ -83,7 +83,9 @@ class SimMachine:
         self._hardware, self._topology = parts.hardware, parts.topology
         self._description = parts.hardware.description
         self.faults = tuple(faults)
-        self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
+        self._node_of: dict[int, int] = {}
+        for node in self._hardware.nodes:
+            self._node_of |= dict.fromkeys(node.cpus, node.index)
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         return self._resources.touched(self._on_nodes(transfer))
@@ -139,11 +141,11 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
         return
     if not machine.faults:
         return
-    every = [
-        _Met(cell, result, machine.touched_by(cell.transfers, cell.operation))
-        for result in run.results
-        for cell in result.cells
-    ]
+    every: list[_Met] = []
+    for result in run.results:
+        for cell in result.cells:
+            touched = machine.touched_by(cell.transfers, cell.operation)
+            every.append(_Met(cell, result, touched))
     for fault in machine.faults:
         if (why := _why_missed(fault, every, run)) is not None:
             yield fault, why
@@ -160,25 +162,30 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     # What is lost in one cell is lost in all that follow.
     reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
-    within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]
+    needs = _NEEDS.get(type(fault))
+    within = touching = measured = 0
+    for number, met in enumerate(every):
+        if not _reaches(reach, number, len(every), run):
+            continue
+        within += 1
+        touches = fault.aims_at(met.touched)
+        is_measured = touches and met.cell.status != "skip"
+        if is_measured and (needs is None or needs[0](fault, met)):
+            return None  # it had an effect
+        touching, measured = touching + touches, measured + is_measured
     if not within:
         rounds = 1 if run.soak is None else run.soak.rounds + 1
         last = len(every) * rounds - 1
         whose = "plan" if run.soak is None else "soak"
         return f"the {whose} has cells 0 to {last}" if every else "the plan has no cells"
-    touching = [met for met in within if fault.aims_at(met.touched)]
-    several = "no cell" if len(within) == len(every) else f"none of cells {reach}"
-    which = f"cell {reach}" if (one := len(within) == 1) else several
+    several = "no cell" if within == len(every) else f"none of cells {reach}"
+    which = f"cell {reach}" if (one := within == 1) else several
     if not touching:
         return f"{which} {'does not touch' if one else 'touches'} {fault.target}"
-    measured = [met for met in touching if met.cell.status != "skip"]
     whose = "" if fault.target == ALL else f" through {fault.target}"
     if not measured:
         return f"{which} is skipped" if one else f"the cells{whose} are skipped"
-    needs = _NEEDS.get(type(fault))
-    if needs is None or any(needs[0](fault, met) for met in measured):
-        return None
-    return f"the cells{whose} {needs[1].format(fault)}"
+    return f"the cells{whose} {needs[1].format(fault)}" if needs is not None else None
 
 
 def _checked(fault: Fault, met: _Met) -> bool:

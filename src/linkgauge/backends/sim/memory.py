@@ -88,7 +88,8 @@ class SimBuffer:
             bad.append(WINDOW)
         if self.tail.odd != wanted.odd:
             bad.append(WINDOW + CHUNK)
-        return min((at for at in bad if at < size), default=None)
+        first = min(bad, default=size)
+        return first if first < size else None
 
     def checksum(self, size: int) -> int:
         """Returns a checksum. Equal contents have equal checksums."""
@@ -198,16 +199,16 @@ class SimGroup(Gated):
         self._stall = stall
         self.policy = policy
         self._makes = makes
-        self._ends: Sequence[Sequence[float]] = ()
+        self._ends: list[Sequence[float]] = []
         """When each copy ends each batch, as if all batches were one loop."""
 
     def arm(self, loops: int, batches: int = 1) -> None:
         super().arm(loops, batches)
         if not self._ends or len(self._ends[0]) != batches:  # most samples have the same batches
-            self._ends = [
-                [*(movement.at(batch / batches) for batch in range(1, batches)), movement.end]
-                for movement, _ in self._policies
-            ]
+            self._ends = []
+            for movement, _ in self._policies:
+                ends = [movement.at(batch / batches) for batch in range(1, batches)]
+                self._ends.append([*ends, movement.end])
 
     def open(self) -> None:
         super().open()
@@ -227,16 +228,18 @@ class SimGroup(Gated):
     def wait(self) -> Timing:
         loops, batches = self.pass_gate()
         course = self._course
+        seconds: list[float] = []
         progress: list[tuple[float, ...]] = []
         for number, (movement, sigma) in enumerate(self._policies):
             factor = loops * batches * course.noise(number, sigma)
             stall = self._stall(number, course.sample) if self._stall is not None else 0.0
             ends = [end * factor + stall for end in self._ends[number]]
             progress.append((movement.turn * factor, *ends))
-        # Counted from the common start: kernels of one device wait for each other.
-        seconds = tuple(times[-1] for times in progress)
+            # Counted from the common start: kernels of one device wait for each other.
+            seconds.append(ends[-1])
         course.pass_by(max(seconds))
-        return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), tuple(progress))
+        checksums = tuple(map(_checksum, self._copies))
+        return Timing(tuple(seconds), max(seconds), checksums, tuple(progress))
 
 
 def _checksum(copy: Copy) -> int | None:

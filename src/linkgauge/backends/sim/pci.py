@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, count
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -51,14 +52,12 @@ def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
     """Returns functions sorted by address. Raises InputError if bus numbers run out."""
-    found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
-    if grouped:
-        found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
+    found = _BusNumbering(hardware, topology, symptoms, grouped).functions()
     return tuple(sorted(found, key=lambda one: (len(one.address), one.address)))
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    if not hardware.adapters and all(device.pci is None for device in hardware.devices):
+    if not hardware.adapters and not any(map(attrgetter("pci"), hardware.devices)):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
 
@@ -69,35 +68,20 @@ class _BusNumbering:
     ) -> None:
         self._topology = topology
         self._symptoms = symptoms
-        self._grouped = grouped
-        units: tuple[_Unit, ...] = (*hardware.cards, *hardware.switches)
-        self._units = {unit.name: unit for unit in units}
+        self._groups = count() if grouped else None
         self._models = _models(hardware)
-        self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
+        self._makers: dict[int, str] = {}
+        for (vendor, _), name in self._models.items():
+            self._makers[vendor] = name.split()[0]
+        self._units: dict[str, _Unit] = {}
+        for switch in hardware.switches:
+            self._units[switch.name] = switch
         self._used: defaultdict[str, set[int]] = defaultdict(set)
-        for domain, bus in filter(None, map(_place, hardware.cards)):
-            self._used[domain].add(bus)
-        joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
-        for link in hardware.links:
-            if link.kind == "pcie":
-                joined[link.a].append((link.b, link))
-                joined[link.b].append((link.a, link))
-        tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
-        tops += [node.name for node in hardware.nodes]
-        self._below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
-        devices = {unit.name for unit in hardware.cards}
-        seen, reached = set(tops), list(tops)
-        for here in reached:
-            for there, link in joined[here]:
-                if there not in seen:
-                    seen.add(there)
-                    self._below.setdefault(here, []).append((there, link))
-                    if there not in devices:
-                        reached.append(there)
         for unit in hardware.cards:
-            if unit.name not in seen:
-                node = topology.nearest_node(unit.name)
-                self._below[f"host:{node}"].append((unit.name, None))
+            self._units[unit.name] = unit
+            if (place := _place(unit)) is not None:
+                self._used[place[0]].add(place[1])
+        self._below = _below(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
@@ -154,7 +138,7 @@ class _BusNumbering:
                      "max_read_request": kind.max_read_request}  # fmt: skip
         elif port != "endpoint":
             sizes |= {"max_payload": _LEAST_SIZE, "max_read_request": _LEAST_SIZE}
-        unknown = () if self._grouped else (Gap(NOT_GROUPED, "iommu_group"),)
+        unknown = () if self._groups is not None else (Gap(NOT_GROUPED, "iommu_group"),)
         if link is None:
             packets = _OF_PACKETS if port == "endpoint" else ()
             unknown = (*unknown, Gap(NOT_DESCRIBED, *_OF_LINK, *packets))
@@ -169,6 +153,7 @@ class _BusNumbering:
             parent=parent,
             link=link or PciLink(),
             errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
+            iommu_group=None if self._groups is None else next(self._groups),
             unknown=unknown,
             **{"class_code": _BRIDGE, "revision": 0, **sizes, **others},
         )
@@ -200,11 +185,43 @@ class _BusNumbering:
         )
 
 
+def _below(
+    hardware: Hardware, topology: SimTopology
+) -> dict[str, list[tuple[str, SimLink | None]]]:
+    """Returns the names below each part, with the links that lead down to them."""
+    joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
+    for link in hardware.links:
+        if link.kind == "pcie":
+            joined[link.a].append((link.b, link))
+            joined[link.b].append((link.a, link))
+    reached = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
+    reached += map(attrgetter("name"), hardware.nodes)
+    cards = set(map(attrgetter("name"), hardware.cards))
+    below: dict[str, list[tuple[str, SimLink | None]]] = {}
+    seen = set(reached)
+    for here in reached:
+        below[here] = []
+        for there, link in joined[here]:
+            if there not in seen:
+                seen.add(there)
+                below[here].append((there, link))
+                if there not in cards:
+                    reached.append(there)
+    for unit in hardware.cards:
+        if unit.name not in seen:
+            near = topology.nearest_node(unit.name)
+            below[f"host:{near}"].append((unit.name, None))
+    return below
+
+
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    switches = [one for one in hardware.switches if one.group.kind != "network"]
-    units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *switches)
-    groups: list[AdapterGroup | SwitchGroup] = [unit.group for unit in units]
-    return {(of.vendor_id, of.device_id): of.model for of in groups if " " in of.model}
+    units: tuple[AdapterUnit | SwitchUnit, ...] = (*hardware.adapters, *hardware.switches)
+    models: dict[tuple[int, int], str] = {}
+    for unit in units:
+        of = unit.group
+        if " " in of.model and not (isinstance(of, SwitchGroup) and of.kind == "network"):
+            models[of.vendor_id, of.device_id] = of.model
+    return models
 
 
 def _place(device: DeviceUnit | AdapterUnit) -> tuple[str, int] | None:

@@ -9,13 +9,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import chain, pairwise, product
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.grouped import Numbers, Shared, sharing_first
+from linkgauge.model.grouped import Shared, numbering, sharing_first
 from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import Operation, ProductType
@@ -66,30 +67,26 @@ class Resources:
         self._links = hardware.links
         self.capacity: dict[Resource, float] = {}
         self.names: dict[Resource, frozenset[str]] = {}
-        self._turns = {
-            node.name: [n for n, link in enumerate(self._links) if node.name in (link.a, link.b)]
-            for node in hardware.nodes
-            if node.group.turns
-        }
+        self._turns: dict[str, list[int]] = {}
         for node in hardware.nodes:
             if node.group.turns:  # threads and devices have separate resources on its links
                 self._add_turns(node)
-        devices = {device.name: device.names for device in hardware.devices}
+        own: dict[str, frozenset[str]] = {}
+        for device in hardware.devices:
+            group = device.group
+            own[device.name] = device.names
+            self._add(device.name, group.memory_rate, device.names)
+            for kind, limit in _ENGINES:
+                rate = getattr(getattr(group, kind), limit)
+                self._add((device.name, kind, limit), rate, device.names)
         for number, link in enumerate(hardware.links):
-            ends = (devices.get(end, frozenset((end,))) for end in (link.a, link.b))
-            names = names_of(link).union(*ends)
+            names = names_of(link).union(own.get(link.a, {link.a}), own.get(link.b, {link.b}))
             each = link.common.both_each
             for which, rate in (
                 (True, link.rate), (False, link.rate), ("both", link.common.both),
                 ("read", each.read), ("write", each.write),
             ):  # fmt: skip
                 self._add((number, which), rate, names)
-        for device in hardware.devices:
-            group = device.group
-            self._add(device.name, group.memory_rate, devices[device.name])
-            for kind, limit in _ENGINES:
-                rate = getattr(getattr(group, kind), limit)
-                self._add((device.name, kind, limit), rate, devices[device.name])
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
             peers = getattr(self._host.peers, self._host.iommu)
@@ -104,7 +101,9 @@ class Resources:
 
     def _add_turns(self, node: NodeUnit) -> None:
         turns = node.group.turns if isinstance(node.group.turns, Turns) else Turns()
-        for number, (device, threads) in product(self._turns[node.name], product(_BOTH, _BOTH)):
+        own = [number for number, link in enumerate(self._links) if node.name in (link.a, link.b)]
+        self._turns[node.name] = own
+        for number, (device, threads) in product(own, product(_BOTH, _BOTH)):
             parts = turns.shares(device=device, threads=threads)
             for side, part in zip(("device", "threads"), parts, strict=True):
                 # No names: a fault of this link must not stop traffic on others.
@@ -204,9 +203,11 @@ class Resources:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        links = sorted(frozenset[str]().union(*map(names_of, self.hardware.links)))
-        devices = (sorted(device.names) for device in self.hardware.devices)
-        return tuple(dict.fromkeys((*self.hardware.names, *chain(*devices), *links)))
+        names = list(self.hardware.names)
+        for device in self.hardware.devices:
+            names += sorted(device.names)
+        names += sorted(frozenset[str]().union(*map(names_of, self.hardware.links)))
+        return tuple(dict.fromkeys(names))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
         """Returns the seconds of an access: the links' round trip and the memory's latency."""
@@ -297,11 +298,11 @@ class Resources:
 
     def _startup(self, transfer: Transfer) -> float:
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
-        own: float | None = None
-        if any(memory.is_device and memory.place != owner for memory in transfer.memories):
-            own = caps.peer_startup
-        elif {access for _, _, access, _ in transfer.legs()} == {"write"}:
-            own = caps.write_startup
+        for memory in transfer.memories:
+            if memory.is_device and memory.place != owner:
+                return caps.startup if caps.peer_startup is None else caps.peer_startup
+        only_writes = {"write"} == set(map(itemgetter(2), transfer.legs()))
+        own = caps.write_startup if only_writes else None
         return caps.startup if own is None else own
 
 
@@ -338,25 +339,25 @@ class Way(NamedTuple):
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
     """Returns how a transfer moves. `form` has numbers for names. `capacity` is in bytes/s."""
-    number = Numbers()
+    number = numbering()
     form = (
         transfer.engine.kind,
         transfer.engine.count,
         transfer.scale,
         transfer.both_ways,
         transfer.load,
-        *((one.space, one.kind, number(one.place)) for one in transfer.named),
-        tuple((number(name), weight, capacity[name]) for name, weight in demand.flow.usage),
+        *((one.space, one.kind, number[one.place]) for one in transfer.named),
+        tuple((number[name], weight, capacity[name]) for name, weight in demand.flow.usage),
         # A link's limit for one access counts while another transfer makes the opposite access.
         tuple(
-            (number(name[0]), name[1:], weight, capacity[name]) for name, weight in demand.opposed
+            (number[name[0]], name[1:], weight, capacity[name]) for name, weight in demand.opposed
         ),
         demand.flow.cap,
         demand.startup,
-        demand.queue and number(demand.queue),
+        demand.queue and number[demand.queue],
         demand.jitter,
     )
-    return Way(_digest(form), tuple(number.known), demand.queue)
+    return Way(_digest(form), tuple(number), demand.queue)
 
 
 # Thousands of transfers have the same few.
@@ -381,5 +382,6 @@ def likeness_of(ways: Sequence[Way]) -> Likeness:
     queues = [way.queue for way in ways if way.queue is not None]
     if len(queues) == len(set(queues)):  # else the order matters: a device runs several kernels
         order = sharing_first([way.names for way in ways])
-    pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
+    names = chain.from_iterable([ways[at].names for at in order])
+    pattern = tuple(map(numbering().__getitem__, names))
     return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,8 +26,9 @@ from linkgauge.model.hardware.inventory import (
 )
 from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
+from linkgauge.model.memory import Memory
 
-from .faults import Busy, Drift, Fault, Hot, Slow, least_rate
+from .faults import Busy, Drift, Fault, Hot, Slow
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
 from .resources import names_of
 from .topology import SimTopology
@@ -49,11 +51,10 @@ _STATED: dict[str, type] = {
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
         for link in hardware.links
-        if link.kind in ("fabric", "network") and {link.a, link.b} <= switches
+        if link.kind in ("fabric", "network") and {link.a, link.b} <= hardware.switch_names
     )
 
 
@@ -126,26 +127,30 @@ class SimTelemetry:
             (switch,) = {link.a, link.b} - {name}
             if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
-        well = Symptoms()
-        self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
-        self.nameless = tuple(replace(state, memory="") for state in self._healthy)
+        self._healthy: list[Telemetry] = []
+        self.nameless: list[Telemetry] = []
+        for device in hardware.devices:
+            self._healthy.append(self._sense(device, Symptoms()))
+            self.nameless.append(replace(self._healthy[-1], memory=""))
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        return tuple(self._describe(device, symptoms) for device in self._devices)
+        return tuple([self._describe(device, symptoms) for device in self._devices])
 
-    def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """Returns a device's telemetry. `symptoms` is None if the machine has no faults."""
-        if symptoms is None:
-            return self._healthy[index]
-        return self._sense(self._devices[index], symptoms)
+    def sense(self, devices: Sequence[Memory], symptoms: Symptoms | None) -> tuple[Telemetry, ...]:
+        """Returns devices' telemetry. `symptoms` is None if the machine has no faults."""
+        found: list[Telemetry] = []
+        for device in devices:
+            index = device.index or 0
+            healthy = self._healthy[index]
+            found.append(self._sense(self._devices[index], symptoms) if symptoms else healthy)
+        return tuple(found)
 
     def _describe(self, device: DeviceUnit, symptoms: Symptoms) -> Accelerator:
         group, now = device.group, self._sense(device, symptoms)
-        stated = {
-            name: group.properties[name]
-            for name, kind in _STATED.items()
-            if isinstance(group.properties.get(name), kind)
-        }
+        stated: dict[str, Any] = {}
+        for name, kind in _STATED.items():
+            if isinstance(group.properties.get(name), kind):
+                stated[name] = group.properties[name]
         rate = group.memory_rate_reported or group.memory_rate
         power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
         return by_name(
@@ -176,7 +181,7 @@ class SimTelemetry:
             link_speed=link.speed,
             link_width=link.width,
             clock=None if full is None else full * held,
-            temperature=max((one.celsius for one in hot), default=None),
+            temperature=max(map(attrgetter("celsius"), hot), default=None),
             throttled=(SLOWDOWN,) if held < 1 else (),
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )
@@ -248,9 +253,8 @@ class Symptoms:
     """The effects of faults on a machine's facts after `cells` cells have been measured."""
 
     def __init__(self, faults: Sequence[Fault] = (), cells: int = 0) -> None:
-        self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
-        self._cells, at = cells, max(0, cells - 1)
-        self._now = [fault for fault in faults if at in fault.cells]
+        self._faults, self._cells, self._at = faults, cells, max(0, cells - 1)
+        self._now = [fault for fault in faults if self._at in fault.cells]
 
     def now(self, kind: type[_Kind], device: str) -> list[_Kind]:
         return [one for one in self._now if isinstance(one, kind) and one.aims_at({device})]
@@ -269,16 +273,17 @@ class Symptoms:
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
 
     def errors(self, link: SimLink) -> int:
-        names = names_of(link)
-        return ERRORS * sum(
-            fault.cells.before(self._cells)
-            for fault in self._faults
-            if fault.aims_at(names) and not _is_explained(link, fault)
-        )
+        cells, names = 0, names_of(link)
+        for fault in self._faults:
+            if isinstance(fault, Slow | Drift) and fault.aims_at(names):
+                cells += 0 if _is_explained(link, fault) else fault.cells.before(self._cells)
+        return ERRORS * cells
 
     def rate(self, names: Set[str]) -> float:
-        aimed = [fault for fault in self._faults if fault.aims_at(names)]
-        return least_rate(aimed, (max(0, self._cells - 1),))
+        rate = 1.0
+        for fault in self._now:
+            rate *= fault.left(self._at) if fault.aims_at(names) else 1.0
+        return rate
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
@@ -299,12 +304,13 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
     """Returns speed and width of the slowest PCIe link that keeps the share `rate` of its rate."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
-    states = product(
-        (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
-    )
-    carrying = [state for state in states if link_rate(*state) >= least]
-    # Of two with equal rates, the wider one: links reduce their speed first.
-    return min(carrying, key=lambda one: (link_rate(*one), -one[1]), default=(speed, width))
+    found, lowest = (speed, width), (math.inf, 0)
+    for state in product((*SPEEDS, speed), (*_WIDTHS, width)):
+        # Of two with equal rates, the wider one: links reduce their speed first.
+        cost = link_rate(*state), -state[1]
+        if state[0] <= speed and state[1] <= width and least <= cost[0] and cost < lowest:
+            found, lowest = state, cost
+    return found
 
 
 def _active(count: int, rate: float) -> int:

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
 from linkgauge.model.hardware.map import Crossing, Map, Passing
 
-from .description import SwitchGroup
+from .description import DeviceGroup, SwitchGroup
 from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
@@ -32,17 +33,18 @@ class SimTopology:
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
+        self._devices: dict[str, DeviceGroup] = {}
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
-        self._adapters = {adapter.name for adapter in hardware.adapters}
+            self._devices[device.name] = device.group
+        self._adapters = set(map(attrgetter("name"), hardware.adapters))
         self._gpudirect = hardware.description.host.gpudirect
         self._links = hardware.links
         self._nodes = hardware.nodes
-        self._devices = {device.name: device.group for device in hardware.devices}
         self._switches: dict[str, SwitchGroup] = {}
         self._fabrics: list[str] = []
         self._network: set[str] = set()
-        self._roots = {node.name for node in hardware.nodes}
+        self._roots = set(map(attrgetter("name"), hardware.nodes))
         for switch in hardware.switches:
             match switch.group.kind:
                 case "pcie":
@@ -62,12 +64,12 @@ class SimTopology:
     def nearest_node(self, place: str) -> int:
         """Returns the first of the nodes nearest to a part; 0 if it is not linked to any node."""
         # From the few to the many, as the paths from a place are searched once.
-        reached = [
-            (cost, node.index)
-            for node in self._nodes
-            if (cost := self._map.cost(node.name, place)) is not None
-        ]
-        return min(reached, default=(0, self._nodes[0].index))[1]
+        least, nearest = math.inf, self._nodes[0].index
+        for node in self._nodes:
+            cost = self._map.cost(node.name, place)
+            if cost is not None and cost < least:
+                least, nearest = cost, node.index
+        return nearest
 
     def node_of(self, device: DeviceUnit | AdapterUnit) -> int:
         """Returns the NUMA node that sysfs shows: the described one, or else the nearest."""
@@ -80,16 +82,17 @@ class SimTopology:
         return route is not None and self._is_away(route.crossings)
 
     def _is_away(self, crossings: Sequence[Crossing]) -> bool:
-        return any(
-            crossing.link.kind == "network" and {crossing.begin, crossing.end} & self._adapters
-            for crossing in crossings
-        )
+        for crossing in crossings:
+            ends = crossing.begin, crossing.end
+            if crossing.link.kind == "network" and not self._adapters.isdisjoint(ends):
+                return True
+        return False
 
     def _route(self, source: str, target: str) -> Route | None:
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
-        peers = {source, target} <= self._devices.keys() | self._adapters
+        peers = source != target and {source, target} <= self._devices.keys() | self._adapters
         if self._is_away(crossings):
             return self._across(source, target, crossings)
         # With ACS, routes between devices turn at the root complex, not at a PCIe switch.
@@ -99,9 +102,10 @@ class SimTopology:
                 for way in ((source, root), (root, target))
                 for crossing in self._map.route(*way) or ()
             )
-        passes_root = peers and any(crossing.end in self._roots for crossing in crossings)
-        ends = (source, target) if passes_root else ()
-        return self._over(crossings, frozenset(f"host:{self.nearest_node(end)}" for end in ends))
+        through = frozenset[str]()
+        if peers and any(crossing.end in self._roots for crossing in crossings):
+            through = frozenset(f"host:{self.nearest_node(end)}" for end in (source, target))
+        return self._over(crossings, through)
 
     def _across(self, source: str, target: str, crossings: Sequence[Crossing]) -> Route:
         found, through = list[Crossing](), frozenset[str]()
@@ -127,13 +131,12 @@ class SimTopology:
                 yield route
 
     def _over(self, crossings: Sequence[Crossing], through: frozenset[str]) -> Route:
-        kinds = [(self._links[crossing.number].common, crossing.share) for crossing in crossings]
-        return Route(
-            tuple(crossings),
-            sum(kind.latency * part for kind, part in kinds),
-            math.sqrt(sum(kind.jitter**2 * part for kind, part in kinds)),
-            through,
-        )
+        latency = variance = 0.0
+        for crossing in crossings:
+            kind = self._links[crossing.number].common
+            latency += kind.latency * crossing.share
+            variance += kind.jitter**2 * crossing.share
+        return Route(tuple(crossings), latency, math.sqrt(variance), through)
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
         passed = [crossing.end for crossing in crossings[:-1]]

@@ -6,8 +6,8 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -22,20 +22,26 @@ from .memory import SimBuffer
 from .resources import Demand, Resources
 
 _Kind = TypeVar("_Kind", bound=Fault)
+Touched = Callable[[Transfer], frozenset[str]]
+"""A function that returns the names of the parts that a transfer uses."""
 
 
 class Trouble:
-    def __init__(self, faults: Sequence[Fault], resources: Resources) -> None:
+    def __init__(self, faults: Sequence[Fault], resources: Resources, touched: Touched) -> None:
         self._faults = faults
         self._strikes = [fault for fault in faults if isinstance(fault, Strike)]
         self._resources = resources
-        self._cells: Mapping[int, Sequence[Transfer]] = {0: ()}
+        self._touched = touched
+        self._cells: dict[int, Sequence[Transfer]] = {0: ()}
         self._phase: Phase = "plan"
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
-    def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Starts a phase. May raise an error, hang or end the process, or (`verify`) flip bits."""
-        self._cells, self._phase = cells, phase
+    def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, passed: int) -> None:
+        """Starts a phase. `passed` cells were before these. May raise an error, hang or end the
+        process, or (`verify`) flip bits."""
+        self._cells, self._phase = {}, phase
+        for number, transfers in cells.items():
+            self._cells[passed + number] = transfers
         if phase == "verify":
             self.flip()
         if not self._strikes:
@@ -44,8 +50,8 @@ class Trouble:
         crossed: defaultdict[int, list[frozenset[str]]] = defaultdict(list)
         for of, _, own in self._copies:
             crossed[of].append(own)
-        for number, transfers in cells.items():
-            named = map(self._resources.touched, transfers)
+        for number, transfers in self._cells.items():
+            named = map(self._touched, transfers)
             touched = frozenset[str]().union(*named, *crossed[number])
             for strike in self._strikes:
                 if strike.is_due(number, phase) and strike.aims_at(touched):
@@ -53,16 +59,19 @@ class Trouble:
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
         """Registers copies. Returns their demands, lower where a fault slows host threads."""
-        numbers = [number for number, transfers in self._cells.items() for _ in transfers]
+        numbers: list[int] = []
+        for number, transfers in self._cells.items():
+            numbers += [number] * len(transfers)
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
-        touched = [demand.touched for demand in demands]
-        self._copies = list(zip(numbers, copies, touched, strict=True))
+        self._copies = []
         slowed: list[Demand] = []
         for number, copy, demand in zip(numbers, copies, demands, strict=True):
+            self._copies.append((number, copy, demand.touched))
             # Host threads are no shared resource, so a fault lowers the transfer's own rate.
-            aimed = self._aimed({str(copy.transfer.engine.owner)})
-            rate = math.prod(fault.left(number) for fault in aimed if number in fault.cells)
+            rate = 1.0
+            for fault in self.aimed({str(copy.transfer.engine.owner)}):
+                rate *= fault.left(number) if number in fault.cells else 1.0
             flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
             slowed.append(demand if rate == 1 else msgspec.structs.replace(demand, flow=flow))
         return slowed
@@ -71,12 +80,17 @@ class Trouble:
         """Returns each resource's bytes/s: the lowest that faults leave in any current cell."""
         if not self._faults:
             return self._resources.capacity
-        used = {resource for demand in demands for resource, _ in demand.flow.usage}
-        cells, full = self._cells.keys(), self._resources.capacity
-        least = cache(lambda faults: least_rate(faults, cells))  # many parts have the same faults
-        return {one: full[one] * least(self._aimed(self._resources.names[one])) for one in used}
+        least: dict[tuple[Fault, ...], float] = {}  # many parts have the same faults
+        found: dict[Resource, float] = {}
+        for demand in demands:
+            for resource, _ in demand.flow.usage:
+                aimed = self.aimed(self._resources.names[resource])
+                if aimed not in least:
+                    least[aimed] = least_rate(aimed, self._cells)
+                found[resource] = self._resources.capacity[resource] * least[aimed]
+        return found
 
-    def _aimed(self, names: Set[str]) -> tuple[Fault, ...]:
+    def aimed(self, names: Set[str]) -> tuple[Fault, ...]:
         return tuple(fault for fault in self._faults if fault.aims_at(names))
 
     def _on(self, kind: type[_Kind], place: int) -> Iterator[_Kind]:
@@ -87,7 +101,7 @@ class Trouble:
 
     def sigma(self, place: int) -> float:
         """Returns the relative standard deviation that faults add to the copy at index `place`."""
-        return math.hypot(*(fault.sigma for fault in self._on(Jitter, place)))
+        return math.hypot(*map(attrgetter("sigma"), self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:
         """Returns the seconds by which faults delay a sample. Samples are numbered from 0."""

@@ -98,6 +98,8 @@ def current(cell: CellResult) -> CellResult:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
         cell = replace(cell, notes=cell.notes or tuple(map(_note, cell.warnings)), warnings=())
+    if cell.samples and not cell.repetitions:  # each after a start signal of its own
+        cell = replace(cell, repetitions=((1,) * len(cell.samples),))
     return cell
 
 

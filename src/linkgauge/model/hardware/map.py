@@ -7,9 +7,10 @@ from __future__ import annotations
 import heapq
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -61,17 +62,19 @@ class Crossing(NamedTuple):
 
 
 _Hops = tuple[Crossing, ...]
+_Hop = tuple[Crossing, str, int]
+"""A crossing with its end and its cost."""
 
 
 class Map:
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
     ) -> None:
-        hops = [
-            (Crossing(link, number, True), Crossing(link, number, False))
-            for number, link in enumerate(links)
-        ]
-        fabric = [both for both in hops if both[0].link.kind == "fabric"]
+        hops, fabric = list[Crossing](), list[Crossing]()
+        for number, link in enumerate(links):
+            both = Crossing(link, number, True), Crossing(link, number, False)
+            hops += both
+            fabric += both if link.kind == "fabric" else ()
         dead_ends = {place for place, passing in places.items() if passing != "all"}
         silent = {place for place in dead_ends if places[place] == "none"}
         self._fabric = _Graph(places, fabric, silent)
@@ -89,21 +92,18 @@ class Map:
 
 class _Graph:
     def __init__(
-        self, places: Iterable[str], hops: Iterable[Iterable[Crossing]], dead_ends: set[str]
+        self, places: Iterable[str], hops: Iterable[Crossing], dead_ends: set[str]
     ) -> None:
-        self.adjacent: dict[str, list[Crossing]] = {name: [] for name in places}
-        for hop in chain.from_iterable(hops):
-            self.adjacent[hop.begin].append(hop)
-        # A place with one neighbour is on no route between other places.
-        single = {here for here, own in self.adjacent.items() if len({hop.end for hop in own}) < 2}
-        self._dead_ends = dead_ends | single
-        self._onward = cache(self._find_onward)
+        self.adjacent: dict[str, list[_Hop]] = {name: [] for name in places}
+        for hop in hops:
+            self.adjacent[hop.begin].append((hop, hop.end, hop.cost))
+        self._dead_ends = set(dead_ends)
+        for here, own in self.adjacent.items():
+            # A place with one neighbour is on no route between other places.
+            if len(set(map(itemgetter(1), own))) < 2:
+                self._dead_ends.add(here)
         self.reach = cache(self._reach)
         self._toward = cache(self._find_toward)
-
-    def _find_onward(self, here: str) -> list[tuple[Crossing, str, int]]:
-        hops = self.adjacent[here]
-        return [(hop, hop.end, hop.cost) for hop in hops if hop.end not in self._dead_ends]
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
@@ -113,7 +113,9 @@ class _Graph:
             if cost > found[here][0]:
                 continue
             paths = found[here][1]
-            for _, there, more in self._onward(here):
+            for _, there, more in self.adjacent[here]:
+                if there in self._dead_ends:
+                    continue
                 onward = cost + more
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -128,18 +130,21 @@ class _Graph:
         found = self._length(here, there)
         if found is None:
             return None
-        return found[0] + sum(hop.cost for hop in (*before, *after))
+        least = found[0]
+        for hop in (*before, *after):
+            least += hop.cost
+        return least
 
     def _between(self, source: str, target: str) -> tuple[_Hops, str, str, _Hops]:
         before, after = _Hops(), _Hops()
         if source != target and len(self.adjacent[source]) == 1:
-            (hop,) = self.adjacent[source]
-            if hop.end == target or hop.end not in self._dead_ends:
-                before, source = (hop,), hop.end
+            ((hop, near, _),) = self.adjacent[source]
+            if near == target or near not in self._dead_ends:
+                before, source = (hop,), near
         if source != target and len(self.adjacent[target]) == 1:
-            (hop,) = self.adjacent[target]
-            if hop.end == source or hop.end not in self._dead_ends:
-                after, target = (hop._replace(forward=not hop.forward),), hop.end
+            ((hop, near, _),) = self.adjacent[target]
+            if near == source or near not in self._dead_ends:
+                after, target = (hop._replace(forward=not hop.forward),), near
         return before, source, target, after
 
     def _length(self, source: str, target: str) -> tuple[int, int] | None:
@@ -148,21 +153,27 @@ class _Graph:
         ahead = self.reach(source)
         if target in ahead:
             return ahead[target]
-        ends = [
-            (ahead[hop.end][0] + hop.cost, ahead[hop.end][1])
-            for hop in self.adjacent[target]
-            if hop.end in ahead
-        ]
-        least = min((cost for cost, _ in ends), default=None)
-        return None if least is None else (least, sum(n for cost, n in ends if cost == least))
+        least: tuple[int, int] | None = None
+        for _, near, last in self.adjacent[target]:
+            if near in ahead:
+                cost, paths = ahead[near][0] + last, ahead[near][1]
+                if least is None or cost < least[0]:
+                    least = cost, paths
+                elif cost == least[0]:
+                    least = cost, least[1] + paths
+        return least
 
     def _find_toward(self, here: str, target: str) -> list[Crossing]:
-        back, onward = self.reach(target), [*self._onward(here)]
-        if target in self._dead_ends:
-            onward += [(hop, target, hop.cost) for hop in self.adjacent[here] if hop.end == target]
-        ways = [(cost + back[end][0], hop) for hop, end, cost in onward if end in back]
-        least = min((cost for cost, _ in ways), default=math.inf)
-        return [hop for cost, hop in ways if cost == least < math.inf]
+        back = self.reach(target)
+        least, ways = math.inf, list[Crossing]()
+        for hop, there, cost in self.adjacent[here]:
+            if there in back and (there == target or there not in self._dead_ends):
+                total = cost + back[there][0]
+                if total < least:
+                    least, ways = total, []
+                if total == least:
+                    ways.append(hop)
+        return ways
 
     def route(
         self, source: str, target: str, routing: Routing = "spread"
@@ -221,18 +232,17 @@ def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
     """Returns the max-min fair rate of each flow; infinite if nothing limits a flow."""
     if not flows:
         return ()
-    counts: dict[Flow, int] = {}
-    for flow in flows:
-        counts[flow] = counts.get(flow, 0) + 1
-    rates = _fill(counts, capacity)
-    return tuple(rates[flow] for flow in flows)
+    rates = _fill(Counter(flows), capacity)
+    return tuple(map(rates.__getitem__, flows))
 
 
 def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
     if len(counts) == 1:
         ((flow, count),) = counts.items()
-        each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
-        return {flow: min((flow.cap, *each))}
+        rate = flow.cap
+        for resource, weight in flow.usage:
+            rate = min(rate, capacity[resource] / (weight * count))
+        return {flow: rate}
     load: dict[Resource, float] = {}
     users: dict[Resource, list[Flow]] = {}
     for flow, count in counts.items():
