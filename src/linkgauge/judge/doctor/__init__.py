@@ -38,6 +38,12 @@ def _has_fabric(evidence: Evidence) -> bool:
     )
 
 
+def _has_lost_links(evidence: Evidence) -> bool:
+    after = evidence.after.accelerators if evidence.after else ()
+    devices = (*evidence.machine.known.accelerators, *after)
+    return any(link.active is False for device in devices for link in device.links)
+
+
 def _has_ways(evidence: Evidence) -> bool:
     """Whether there are two modes, transfers at once, or kernels, which copy engines may beat."""
     return any(
@@ -58,9 +64,12 @@ def _is_set_up(evidence: Evidence) -> bool:
 _compared = attrgetter("is_comparable")
 _JUDGE = __name__.rpartition(".")[0]
 FILES: Mapping[str, Callable[[Evidence], object]] = {
-    f"{__name__}.busy": lambda _: True,
+    f"{__name__}.busy": lambda known: (
+        known.machine.known.host.steal is not None or any(cell.load for cell in known.cells())
+    ),
     f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
     f"{__name__}.links": _has_hardware,
+    f"{__name__}.lost_links": _has_lost_links,
     f"{__name__}.fabric": _has_fabric,
     f"{__name__}.network": lambda known: any(cell.rises for cell in known.cells()),
     f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
