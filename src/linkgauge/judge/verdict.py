@@ -15,7 +15,7 @@ from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.healthy import LOOSE, START
+from linkgauge.judge.expected.link_rates import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of, with_ranks
@@ -192,6 +192,8 @@ def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Resu
     between two of their devices is slow, and copies that are slower than on healthy machines."""
     cells = [cell for result in results for cell in result.cells]
     sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
+    if not sent:
+        return tuple(results)
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
     copies += [cell for cell in cells if cell.verdict == "low" or _is_short(cell, sent)]
     low = {pair_of(one) for cell in copies for one in cell.transfers}
@@ -345,5 +347,7 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    moving = (cell.headline or math.inf) - START
+    from linkgauge.judge.expected.healthy import CALL
+
+    moving = (cell.headline or math.inf) - CALL
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

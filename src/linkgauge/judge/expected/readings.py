@@ -62,7 +62,7 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _ends(wire: Wire) -> list[PciFunction]:
-    return [end for end in (wire.lower, wire.upper) if end and wire.kind == "pcie"]
+    return [*filter(None, (wire.lower, wire.upper))] if wire.kind == "pcie" else []
 
 
 def _rests(wire: Wire) -> bool:
