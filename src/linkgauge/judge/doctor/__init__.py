@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,75 +19,79 @@ from linkgauge.registry import listed
 
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
-
-def _has_hardware(evidence: Evidence) -> bool:
-    machine = evidence.machine
-    known = machine.known
-    return bool(known.pci or known.adapters or machine.accelerators or machine.addresses)
-
-
-def _has_fabric(evidence: Evidence) -> bool:
-    machine = evidence.machine
-    return bool(
-        machine.accelerators
-        or any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
-        or machine.known.adapters
-        or any(one.rdma for one in machine.known.interfaces)
-        or any(one.kind in ("network", "fabric") for one in machine.wiring.wires)
-    )
-
-
-def _has_lost_links(evidence: Evidence) -> bool:
-    after = evidence.after.accelerators if evidence.after else ()
-    devices = (*evidence.machine.known.accelerators, *after)
-    return any(link.active is False for device in devices for link in device.links)
-
-
-def _has_ways(evidence: Evidence) -> bool:
-    """Whether there are two modes, transfers at once, or kernels, which copy engines may beat."""
-    return any(
-        cell.modes or cell.transfers[1:] or any(one.engine.kind == "sm" for one in cell.transfers)
-        for cell in evidence.cells()
-    )
-
-
-def _has_rows(evidence: Evidence) -> bool:
-    """Whether a table has two rows, so that there may be a way back, or classes of pairs."""
-    return any(cell.row != own.cells[0].row for own in evidence.results for cell in own.cells)
-
-
-def _is_set_up(evidence: Evidence) -> bool:
-    return any(one.setup and one.speed for one in evidence.machine.known.interfaces)
-
-
-_compared = attrgetter("is_comparable")
 _JUDGE = __name__.rpartition(".")[0]
-FILES: Mapping[str, Callable[[Evidence], object]] = {
-    f"{__name__}.busy": lambda known: (
-        known.machine.known.host.steal is not None or any(cell.load for cell in known.cells())
-    ),
-    f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
-    f"{__name__}.links": _has_hardware,
-    f"{__name__}.lost_links": _has_lost_links,
-    f"{__name__}.fabric": _has_fabric,
-    f"{__name__}.network": lambda known: any(cell.rises for cell in known.cells()),
-    f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
-    f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
-    f"{_JUDGE}.blame.slow_parts": _compared,
-    f"{_JUDGE}.undetectable": _compared,
-    f"{__name__}.accelerator_state": _has_hardware,
-    f"{__name__}.backends": lambda known: known.machine.unavailable or known.machine.accelerators,
-    f"{__name__}.host_setup": lambda _: True,
-    f"{__name__}.placement": lambda known: known.machine.known.pci,
-    f"{_JUDGE}.blame.unsteady": _compared,
-    f"{_JUDGE}.shape": _has_rows,
-    f"{_JUDGE}.curve_shape": lambda known: (
-        known.results[2:] or any(one.sweep for one in known.results)
-    ),
-    f"{__name__}.reach": _has_ways,
+FILES: Mapping[str, str] = {
+    f"{__name__}.busy": "host",
+    f"{__name__}.cells": "failures",
+    f"{__name__}.links": "hardware",
+    f"{__name__}.lost_links": "inactive links",
+    f"{__name__}.fabric": "fabric",
+    f"{__name__}.network": "network counters",
+    f"{__name__}.interface_setup": "interfaces",
+    f"{__name__}.kernel_log": "kernel log",
+    f"{_JUDGE}.blame.slow_parts": "peers",
+    f"{_JUDGE}.undetectable": "peers",
+    f"{__name__}.accelerator_state": "hardware",
+    f"{__name__}.backends": "backends",
+    f"{__name__}.host_setup": "host",
+    f"{__name__}.placement": "PCI",
+    f"{_JUDGE}.blame.unsteady": "peers",
+    f"{_JUDGE}.shape": "rows",
+    f"{_JUDGE}.curve_shape": "sizes",
+    f"{__name__}.reach": "ways",
 }
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""
+
+
+def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
+    present = {"host"} | _of_machine(evidence) | _of_cells(evidence)
+    return checks_in(*(import_module(name) for name, of in FILES.items() if of in present))
+
+
+def _of_machine(evidence: Evidence) -> set[str]:
+    machine, known = evidence.machine, evidence.machine.known
+    after = evidence.after.accelerators if evidence.after is not None else ()
+    kinds = {wire.kind for wire in machine.wiring.wires}
+    links = (link for one in (*known.accelerators, *after) for link in one.links)
+    has = {
+        "hardware": known.pci or known.adapters or machine.accelerators or machine.addresses,
+        "inactive links": any(link.active is False for link in links),
+        "fabric": machine.accelerators or known.adapters or not kinds.isdisjoint(_JOINING)
+        or any(one.rdma for one in known.interfaces),
+        "interfaces": machine.ranks or any(one.setup and one.speed for one in known.interfaces),
+        "kernel log": evidence.log and evidence.log != KernelLog(),
+        "peers": evidence.is_comparable,
+        "backends": machine.unavailable or machine.accelerators,
+        "PCI": known.pci,
+        "sizes": evidence.results[2:] or any(one.sweep for one in evidence.results),
+    }  # fmt: skip
+    return {name for name, there in has.items() if there}
+
+
+_JOINING = ("network", "fabric")
+
+
+def _of_cells(evidence: Evidence) -> set[str]:
+    found, engines = set[str](), set[str]()
+    for result in evidence.results:
+        for cell in result.cells:
+            engines.update(one.engine.kind for one in cell.transfers)
+            if cell.kind:
+                found.add("failures")
+            if cell.rises:
+                found.add("network counters")
+            if cell.modes or cell.transfers[1:]:
+                found.add("ways")
+            if cell.row != result.cells[0].row:  # there may be a way back, or classes of pairs
+                found.add("rows")
+    if not engines <= {"cpu"}:
+        found.add("fabric")
+    if "sm" in engines:  # copy engines may be faster
+        found.add("ways")
+    return found
+
+
 OF_MACHINE = ("busy", "steal")
 """Checks whose warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
@@ -106,10 +109,6 @@ CONFIRMED = (
 """Checks whose findings the kernel's log confirms if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
-
-
-def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    return checks_in(*(import_module(name) for name, has in FILES.items() if has(evidence)))
 
 
 def diagnose(

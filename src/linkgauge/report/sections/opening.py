@@ -184,7 +184,9 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
 
 
 def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
-    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
+    for count, name, tone in counts:
+        if count:
+            yield Tile(f"{count:,}", name, tone)
 
 
 def _judged(run: Run) -> Iterator[Tile]:
