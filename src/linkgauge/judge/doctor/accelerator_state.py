@@ -13,7 +13,6 @@ from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
@@ -22,33 +21,29 @@ _STOP_FIRST = "stop the programs that use it first"
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.machine.accelerators.values():
-        yield from _settings(evidence, device)
-
-
-def _settings(evidence: Evidence, device: Accelerator) -> Iterator[Finding]:
-    part, mode = device.part, (device.compute_mode or "").lower()
-    if device.persistence is False:
-        found = "persistence mode is off"
-        why = "the driver is loaded again for each program: programs start late, and settings are "
-        why += "lost"
-        remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
-        yield Finding("persistence", "note", part, found, why, remedy)
-    if "exclusive" in mode or "prohibited" in mode:
-        severity: Severity = "fail" if "prohibited" in mode else "warn"
-        found = f"its compute mode is {device.compute_mode}"
-        why = "a second process cannot open the device, so workers and peers fail"
-        remedy = nvidia_option(evidence, device, "-c DEFAULT")
-        yield Finding("compute-mode", severity, part, found, why, remedy)
-    if device.mig:
-        why = "each instance gets part of the memory bandwidth and engines, and no peer access"
-        remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
-        yield Finding("mig", "note", part, "it is partitioned (MIG)", why, remedy)
-    if device.ecc is False and is_of_data_centre(device.model):
-        found = "the error correction of its memory is off (ECC)"
-        why = "bits of its memory that flip stay undetected: programs compute wrong results"
-        on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
-        remedy = (*on, "# Switch it on, and reset the device.")
-        yield Finding("ecc-off", "warn", part, found, why, remedy)
+        part, mode = device.part, (device.compute_mode or "").lower()
+        if device.persistence is False:
+            found = "persistence mode is off"
+            why = "the driver is loaded again for each program: programs start late, and settings "
+            why += "are lost"
+            remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
+            yield Finding("persistence", "note", part, found, why, remedy)
+        if "exclusive" in mode or "prohibited" in mode:
+            severity: Severity = "fail" if "prohibited" in mode else "warn"
+            found = f"its compute mode is {device.compute_mode}"
+            why = "a second process cannot open the device, so workers and peers fail"
+            remedy = nvidia_option(evidence, device, "-c DEFAULT")
+            yield Finding("compute-mode", severity, part, found, why, remedy)
+        if device.mig:
+            why = "each instance gets part of the memory bandwidth and engines, and no peer access"
+            remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
+            yield Finding("mig", "note", part, "it is partitioned (MIG)", why, remedy)
+        if device.ecc is False and is_of_data_centre(device.model):
+            found = "the error correction of its memory is off (ECC)"
+            why = "bits of its memory that flip stay undetected: programs compute wrong results"
+            on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
+            remedy = (*on, "# Switch it on, and reset the device.")
+            yield Finding("ecc-off", "warn", part, found, why, remedy)
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:

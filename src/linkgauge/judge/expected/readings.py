@@ -25,6 +25,8 @@ def run_of(run: Run) -> Run:
     """Corrects the read speed of each link that carried more bytes than this speed allows."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
+    if not carried:
+        return run
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
     if not proven:
         return run

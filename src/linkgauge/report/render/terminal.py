@@ -198,7 +198,8 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     before: Block | None = None
     is_blank = True
     for block in blocks:
-        if _is_empty(block):
+        is_empty = isinstance(block, Prose) and not block.lines
+        if is_empty or (isinstance(block, Table) and not block.columns):
             continue
         if isinstance(before, _ALOOF) or isinstance(block, _ALOOF):
             yield from () if is_blank else (Text(),)
@@ -214,12 +215,6 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
 def print_blocks(console: Console, blocks: Iterable[Block]) -> None:
     for line in shown(blocks):
         console.print(line)
-
-
-def _is_empty(block: Block) -> bool:
-    if isinstance(block, Table):
-        return not block.columns
-    return isinstance(block, Prose) and not block.lines
 
 
 def styled(line: Line) -> Text:

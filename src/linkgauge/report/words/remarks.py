@@ -71,8 +71,10 @@ def below_lines(
     if not named:
         for verdict in _TELLING:
             yield from beside_lines(results, verdict)
-    cells = [(cell, one.unit) for one, cell in cells_of(results)]
-    yield from reasons_lines(each for each in cells if detailed or each[0].verdict in _TELLING)
+    yield from reasons_lines(
+        (cell, one.unit) for one, cell in cells_of(results)
+        if detailed or cell.verdict in _TELLING
+    )  # fmt: skip
     several = are_several(results)
     for result in results:
         name = Span(f"{result.benchmark}: " if several else "", "dim")
