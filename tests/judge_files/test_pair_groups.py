@@ -1,8 +1,10 @@
 """Groups of figures between accelerators are a topology only if none of them has more or fewer
 pairs in a group than the others."""
 
+import json
 import random
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from linkgauge.rooms.judge_files.pair_groups import (
 )
 from linkgauge.rooms.judge_files.products import product_of
 
+DATA = Path(__file__).parents[1] / "data"
 DOUBLE = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
 SINGLE = {(0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7)}
 """The pairs of a DGX-1V with two links and with one."""
@@ -95,6 +98,40 @@ def test_a_product_of_a_switch_has_one_topology():
     pairs = measured(lambda a, b: 24.0 if a // 4 == b // 4 else 12.0)
     assert joined(pairs, "NVIDIA A100-SXM4-80GB") == ({}, "")
     assert joined(pairs) != ({}, "")
+
+
+@pytest.mark.parametrize(
+    ("model", "rate", "links"),
+    [
+        ("NVIDIA H100 80GB HBM3", 130.4, 6),  # NVIDIA/cuda-samples issue 392
+        ("NVIDIA H200", 131.0, 6),
+        ("NVIDIA A100-SXM4-80GB", 92.0, 4),
+    ],
+)
+def test_boards_of_four_join_each_pair_without_a_switch(model, rate, links):
+    joins, said = joined(measured(lambda _a, _b: rate, 4), model)
+    assert len(joins) == 6
+    assert {*joins.values()} == {f"NV{links}"}
+    assert "a board without a switch" in said
+    slow = measured(lambda a, b: rate / 2 if (a, b) == (0, 1) else rate, 4)
+    assert joined(slow, model)[0] == joins, "a slow pair is left to blame"
+    assert joined(measured(lambda _a, _b: rate * 3, 4), model) == ({}, ""), "through a switch"
+    assert joined(measured(lambda _a, _b: rate, 8), model) == ({}, ""), "no board of four"
+    assert joined(measured(lambda _a, _b: 24.0, 4), model) == ({}, ""), "over PCIe"
+
+
+def test_four_of_a_switch_are_judged_by_what_their_figures_show(tmp_path):
+    """Of four H100s nothing states the board: links of 25 GB/s carry 261 of 300 GB/s both ways."""
+    log = (DATA / "judge/questions/08-h100-six-links/log.txt").read_text()
+    switched, broken = log.replace("260.89", "778.21"), log.replace("260.89", "100.25")
+    for number, (text, verdict) in enumerate(((log, "ok"), (switched, "ok"), (broken, "low"))):
+        (tmp_path / f"{number}.txt").write_text(text)
+        for more in ((), ("--machine", "4 x H100 SXM")):
+            done = called("judge", f"{number}.txt", *more, "--json", cwd=tmp_path)
+            run = json.loads(done.stdout)
+            found = {cell["verdict"] for one in run["results"] for cell in one["cells"]}
+            assert found == {verdict}, (number, more)
+            assert done.returncode == (verdict == "low")
 
 
 def test_copies_over_the_host_show_no_links():

@@ -62,7 +62,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return "ok" if self.verdict and self.judged else "not judged"
 
     def marked(self, run: Run) -> Run:
-        if not self.accepted:
+        if not self.waived or not self.accepted:
             return run
         from .waivers import waive_named
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from statistics import median
 
 from msgspec.structs import replace
 
 from linkgauge.judge.blame.cases import cases_of
+from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.expected.readings import is_confirmed, most_carried
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
@@ -25,7 +26,9 @@ _CLEAR = 0.97
 class PcieChain:
     """A PCIe link between `function` and the `port` above (None if invisible). `speed` (GT/s) and
     `width` (lanes) are the most that the known ends support. `both_speeds` and `both_widths` are
-    true if both ends are known. `loaded_*` are the highest of the latest readings under load."""
+    true if both ends are known. `loaded_*` are the highest of the latest readings under load.
+    `rose` are the errors counted during the run, by the end that counted and by severity, and
+    `again` is the number of packets sent again."""
 
     def __init__(
         self,
@@ -35,6 +38,8 @@ class PcieChain:
         loaded: Sequence[Reading] = (),
         reported: PciLink = PciLink(),  # noqa: B008  # frozen
         is_confirmed: bool = False,
+        counted: Mapping[str, dict[str, int]] = {},
+        again: int = 0,
     ) -> None:
         self.name = name
         self.function = function
@@ -47,11 +52,14 @@ class PcieChain:
         self.both_speeds = above.max_speed is not None or reported.max_speed is not None
         self.both_widths = above.max_width is not None or reported.max_width is not None
         speeds = [r.link_speed for r in loaded if r.link_speed]
+        widths = [r.link_width for r in loaded[-_LATEST:] if r.link_width]
         self.fastest = max(speeds, default=None)
         self.loaded_speed = max(speeds[-_LATEST:], default=None)
-        self.loaded_width = max(
-            (r.link_width for r in loaded[-_LATEST:] if r.link_width), default=None
-        )
+        self.loaded_width = max(widths, default=None)
+        self.again, self.rose = again, dict[str, dict[str, int]]()
+        for end, of in (("AER", function), ("AER of the port above", port)):
+            if of is not None and of.address in counted:
+                self.rose[end] = counted[of.address]
 
     @property
     def is_slow(self) -> bool | None:
@@ -89,6 +97,7 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     after = evidence.after.pci if evidence.after else ()
     loaded, latest = _under_load(evidence), machine.functions | {one.address: one for one in after}
     accelerators = latest_accelerators(evidence)
+    counted, again = pci_errors(evidence), replays(evidence)
     carried = most_carried(machine, evidence.results).values()
     confirmed = {wire.lower.address for wire, rate, narrowest in carried
                  if wire.lower and is_confirmed(wire, rate, narrowest=narrowest)}  # fmt: skip
@@ -111,7 +120,10 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
                 port = None if machine.is_virtual else latest.get(function.parent or "")
                 at = function.address
                 is_sure = at in confirmed or at in adapters  # adapters' links do not slow down
-                found.append(PcieChain(name, lower, port, loaded.get(own, ()), link, is_sure))
+                sent_again = again.get(named.get(at, ""), 0)
+                found.append(PcieChain(
+                    name, lower, port, loaded.get(own, ()), link, is_sure, counted, sent_again
+                ))  # fmt: skip
     return tuple(found)
 
 

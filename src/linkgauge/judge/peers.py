@@ -131,7 +131,7 @@ def _at_best(case: Case) -> float:
 
 
 def _noise(case: Case) -> frozenset[str]:
-    return frozenset(part.kind for part in case.timed)
+    return frozenset(map(attrgetter("kind"), case.timed))
 
 
 def _standings(members: Sequence[Case]) -> Iterator[_Standing]:

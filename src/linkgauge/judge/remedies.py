@@ -6,6 +6,7 @@ POWER_CYCLE = (
     "# Power the machine off and on. Check the card's seat, its cables and its power supply."
 )
 RESEAT = "# Reseat the card and its riser or cable."
+RESEAT_BRIDGE = "# Reseat the device's module or, of cards, the bridge between them."
 RESET = "# Reset the device, or power the machine off and on. If it recurs, replace the device."
 LESS_MEMORY = (
     "cat /proc/self/cgroup  # its limit, if any, is in memory.max of that folder of /sys/fs/cgroup",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import count
-from operator import itemgetter
+from operator import itemgetter, truediv
 from statistics import median
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.healthy import LOOSE, START
+from linkgauge.judge.expected.link_rates import LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of, with_ranks
@@ -131,7 +132,7 @@ HIGH = 1.03
 """A higher figure comes from a cache, or the expectation is wrong. 3 % are margin for clocks."""
 
 BELOW = "low", "perhaps low"
-_WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged")
+_WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged", "ok")
 
 
 class Judge:
@@ -190,8 +191,13 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
     between two of their devices is slow, and copies that are slower than on healthy machines."""
+    sent = {
+        pair for result in results for cell in result.cells
+        if cell.verdict in BELOW for pair in exchanging(cell)
+    }  # fmt: skip
+    if not sent:
+        return tuple(results)
     cells = [cell for result in results for cell in result.cells]
-    sent = {pair for cell in cells if cell.verdict in BELOW for pair in exchanging(cell)}
     copies = [one.case.cell for one in slower if one.loss >= LOSS]
     copies += [cell for cell in cells if cell.verdict == "low" or _is_short(cell, sent)]
     low = {pair_of(one) for cell in copies for one in cell.transfers}
@@ -291,7 +297,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
         return ("ok", None) if enough else ("not judged", estimate.without)
     found = [_beside(cell, cell, expected.achievable, estimate)]
     found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
-    word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
+    word = min(found, key=_WORST_FIRST.index)
     return word, "no-figure" if word == "not judged" else None
 
 
@@ -301,14 +307,12 @@ def _beside(
     size = _size(one, cell)
     if one.summary is None or not size:
         return "not judged"
-    seconds: Callable[[float], float] = lambda rate: size / rate  # noqa: E731
-    if cell.report.is_latency:
-        seconds = float
-    shares = bounds(estimate)
-    longest, enough = (seconds(expected) / share + estimate.start for share in shares)
-    if seconds(one.summary.median) <= enough:
+    seconds = float if cell.report.is_latency else partial(truediv, size)
+    usual, (low, perhaps) = seconds(expected), bounds(estimate)
+    if seconds(one.summary.median) <= usual / perhaps + estimate.start:
         return "ok"
-    return "low" if min(map(seconds, figures_of(one, cell))) > longest else "perhaps low"
+    best = min(map(seconds, figures_of(one, cell)))
+    return "low" if best > usual / low + estimate.start else "perhaps low"
 
 
 def bounds(estimate: Expectation) -> tuple[float, float]:
@@ -345,5 +349,7 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    moving = (cell.headline or math.inf) - START
+    from linkgauge.judge.expected.healthy import CALL
+
+    moving = (cell.headline or math.inf) - CALL
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

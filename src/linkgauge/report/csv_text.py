@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterable
 from functools import cache
+from io import StringIO
 
 from linkgauge.model.printable import printable
 
@@ -19,18 +20,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Returns rows as CSV. A text that looks like a formula gets a `'` in front. A boolean says
     whether a figure is simulated: True becomes SIMULATED, False an empty text."""
-    lines = _Lines()
-    guarded = cache(_guarded)  # most texts are met again
-    csv.writer(lines).writerows(
-        [guarded(field) if isinstance(field, (str, bool)) else field for field in row]
-        for row in rows
-    )
-    return "".join(lines)
-
-
-class _Lines(list[str]):
-    def write(self, line: str) -> None:
-        self.append(line.removesuffix("\r\n") + "\n")
+    text = StringIO()
+    writer, guarded = csv.writer(text, lineterminator="\n"), cache(_guarded)  # most are met again
+    for row in rows:
+        writer.writerow([guarded(one) if isinstance(one, (str, bool)) else one for one in row])
+    return text.getvalue()
 
 
 def _guarded(field: str | bool) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from statistics import median
 from typing import TypeVar
 
+from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.operations.busbw import bandwidths
@@ -16,7 +17,7 @@ from . import chart_specs
 from .blocks import ChartFigure, Column, Entry, Table, plain
 from .chart_specs import Spec
 from .forms import cells_of
-from .results import label, size_of, title_of
+from .results import label, title_of
 
 MOST_ROWS = 200
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
@@ -36,7 +37,7 @@ def curves_of(results: Iterable[Result]) -> Curves:
         (name, size, figure)
         for result, cell in cells_of(results)
         for name, figure in [_figure(cell)]
-        if (size := size_of(result, cell)) is not None and figure is not None
+        if (size := bytes_of(cell, result.size)) is not None and figure is not None
     )
 
 

@@ -16,6 +16,7 @@ from linkgauge.engine.kept.journal import RUN_FILE, read_opening
 from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.judge.findings import Finding, Undetectable
+from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import CellResult, Run, RunVerdict
 from linkgauge.model.errors import InputError, ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -23,7 +24,6 @@ from linkgauge.model.printable import escaped
 from linkgauge.report.words.sentences import program, sentence
 
 from .csv_text import csv_text
-from .results import size_of
 from .rows import OneRun, SampleRow, samples_of
 
 SAMPLES_FILE = "samples.csv"
@@ -87,7 +87,7 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         form = lru_cache(_LENGTHS)(partial(_form, end.replace("%", "%%")))
         numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form))
         for cell, own in series:
-            place = size_of(result, cell), cell.row, cell.column
+            place = bytes_of(cell, result.size), cell.row, cell.column
             for transfer, samples in own:
                 before = head + "".join(map(further, (*place, transfer)))
                 yield numbered(samples).replace(_START, before).encode()
@@ -116,14 +116,16 @@ def sample_pieces(one: OneRun) -> Iterator[bytes]:
 
 
 def run_files(run: Run) -> dict[str, bytes]:
-    return {name: b"".join(pieces) for name, pieces in _run_pieces(run).items()}
+    return {path.name: b"".join(pieces) for path, pieces in _run_pieces(run, Path()).items()}
 
 
-def _run_pieces(run: Run) -> dict[str, _Pieces]:
+def _run_pieces(run: Run, folder: Path) -> dict[Path, _Pieces]:
     samples = PackedRun(run)
     return {
-        SAMPLES_BIN: samples,
-        RUN_FILE: map(escaped, stored(run, samples, methodcaller("with_cells", with_words))),
+        folder / SAMPLES_BIN: samples,
+        folder / RUN_FILE: map(
+            escaped, stored(run, samples, methodcaller("with_cells", with_words))
+        ),
     }
 
 
@@ -131,7 +133,7 @@ def write_run(folder: Path, run: Run) -> Path:
     """Writes run.json after all other files. Raises ResultsError, whose text says how to resume."""
     try:
         _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
-        _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
+        _write_kept(_run_pieces(run, folder))
     except ResultsError as error:
         raise resumable(error, folder) from error
     return folder / RUN_FILE

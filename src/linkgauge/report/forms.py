@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import median
 from typing import Literal
 
@@ -46,19 +46,18 @@ def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Se
     by_benchmark = grouped(((one.benchmark, one.backend), one) for one in shown)
     found: list[tuple[tuple[Form, Hashable], Sequence[Result]]] = []
     for own in by_benchmark.values():
-        of_sizes = own[0].unit != COLLECTIVE.symbol and len({one.size for one in own}) > 1
-        for group in [own] if of_sizes else [[one] for one in own]:
-            found.append((_shared_by(group, len(found), large), group))
+        sizes = sorted(set(map(attrgetter("size"), own)))
+        if own[0].unit != COLLECTIVE.symbol and len(sizes) > 1:
+            key = len(found) if len(sizes) > MOST_COLUMNS else (own[0].backend, own[0].unit, *sizes)
+            found.append((("sizes", key), own))
+        else:
+            for one in own:
+                found.append((_shared_by(one, len(found), large), [one]))
     for (form, _), neighbours in groupby(found, key=itemgetter(0)):
         yield form, tuple(one for _, own in neighbours for one in own)
 
 
-def _shared_by(own: Sequence[Result], number: int, large: Large) -> tuple[Form, Hashable]:
-    first = own[0]
-    if len(own) > 1:
-        sizes = sorted({one.size for one in own})
-        key = first.backend, first.unit, *sizes
-        return "sizes", number if len(sizes) > MOST_COLUMNS else key
+def _shared_by(first: Result, number: int, large: Large) -> tuple[Form, Hashable]:
     form, known = form_of(first, large), (first.backend, first.unit, first.size)
     keys: dict[Form, Hashable] = {
         "rows": first.backend,
@@ -102,11 +101,11 @@ def is_large(result: Result) -> bool:
 
 
 def rows_of(result: Result) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cell.row for cell in result.cells))
+    return tuple(dict.fromkeys(map(attrgetter("row"), result.cells)))
 
 
 def columns_of(result: Result) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cell.column for cell in result.cells))
+    return tuple(dict.fromkeys(map(attrgetter("column"), result.cells)))
 
 
 def meaning_of(title: str) -> str:
@@ -192,11 +191,10 @@ def peers_sign(cell: CellResult) -> str:
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
     used = {one.sign for one in shades if one is not None}
-    known = ((sign, *_MEANINGS[sign]) for sign in _MEANINGS if sign in used)
-    spans = [
-        span for sign, meaning, tone in known
-        for span in (Span(", "), Span(sign, tone), Span(f" {meaning}"))
-    ]  # fmt: skip
+    spans: list[Span] = []
+    for sign, (meaning, tone) in _MEANINGS.items():
+        if sign in used:
+            spans += (Span(", "), Span(sign, tone), Span(f" {meaning}"))
     return line(*spans[1:]) if spans else None
 
 

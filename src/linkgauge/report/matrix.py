@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import product
 from statistics import median
 
 import msgspec
@@ -105,20 +106,20 @@ _TOKENS = ("request", "first token", "between tokens")
 def concurrent_matrices(result: Result) -> Iterator[Matrix]:
     yield from _own(result)
     yield from _each(result)
-    operations = operations_of(order_of(result.size))
-    loops = _LOOPS if any(cell.report is Report.HIDDEN for cell in result.cells) else ()
-    tokens = _TOKENS if any(cell.work is not None for cell in result.cells) else ()
-    known: dict[str, Callable[[CellResult], float | None]] = {
-        "time of a product (ms)": partial(_of_product, operations),
-        f"spread of the {BEST_OF} (% of the best)": _spread,
-        **{name: partial(_of_loop, number) for number, name in enumerate(loops)},
-        **{
-            f"{name}, {percent} (ms)": partial(_of_tokens, name, percent)
-            for name in tokens
-            for percent in ("p50", "p99")
-        },
-        f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,
-    }
+    known: dict[str, Callable[[CellResult], float | None]] = {}
+    reports = {cell.report for cell in result.cells}
+    if any(cell.does.product is not None for cell in result.cells):
+        operations = operations_of(order_of(result.size))
+        known["time of a product (ms)"] = partial(_of_product, operations)
+    if Report.BEST in reports:
+        known[f"spread of the {BEST_OF} (% of the best)"] = _spread
+    if Report.HIDDEN in reports:
+        known |= {name: partial(_of_loop, number) for number, name in enumerate(_LOOPS)}
+    if any(cell.work is not None for cell in result.cells):
+        for name, percent in product(_TOKENS, ("p50", "p99")):
+            known[f"{name}, {percent} (ms)"] = partial(_of_tokens, name, percent)
+    if any(report.is_latency for report in reports):
+        known[f"bandwidth of the load meanwhile ({BANDWIDTH.shown})"] = load
     for name, figure in known.items():
         yield from of_cells(result, name, figure)
 
@@ -205,10 +206,10 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    counted = [cell for cell in result.cells if _is_counted(result, cell)]
-    rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))
-    if not any(len(cell.transfers) > 1 for cell in result.cells):
+    if not result.sweep or not any(cell.transfers[1:] for cell in result.cells):
         return
+    counted = filter(_is_counted, result.cells)
+    rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))
     figures = {
         Place(word, column): pick(own) / unit_of(result.unit).scale
         for word, pick in (("slowest", min), ("fastest", max))
@@ -218,10 +219,10 @@ def _each(result: Result) -> Iterator[Matrix]:
         yield matrix_of(_own_name(result), figures)
 
 
-def _is_counted(result: Result, cell: CellResult) -> bool:
+def _is_counted(cell: CellResult) -> bool:
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
-    return result.sweep and cell.report is Report.TOTAL and by_devices and counts
+    return cell.report is Report.TOTAL and by_devices and counts
 
 
 def _rates(cell: CellResult) -> list[float]:

@@ -38,10 +38,6 @@ _UNIT = 1
 """The size of a result whose cells have sizes of their own, or none."""
 
 
-def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
-    return bytes_of(cell, result.size)
-
-
 def size_without_cells(result: BenchmarkTable) -> int | None:
     return result.size if result.size > _UNIT else None
 
@@ -52,7 +48,7 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
     cells: Iterable[Cell] = {cell.operation: cell for cell in result.cells}.values()
     if any(cell.does.of_sizes for cell in cells):
         cells = result.cells
-    known = {size_of(result, cell) for cell in cells}
+    known = {bytes_of(cell, result.size) for cell in cells}
     return tuple(sorted(size for size in known if size is not None))
 
 
@@ -191,7 +187,7 @@ def turned(title: str) -> str:
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
     size = usual_size(results)
     parts = (results[0].backend, format_size(size) if size else "", more, _of_plugins(results))
-    name = Span("  ".join(part for part in parts if part), "strong")
+    name = Span("  ".join(filter(None, parts)), "strong")
     return line(name, *(marks(results) if judged else [mark(results[0].simulated)]))
 
 

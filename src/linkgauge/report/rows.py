@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.model.by_name import by_name, shown_of
+from linkgauge.model.cell_id import bytes_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
 from .forms import cells_of
-from .results import size_of, size_without_cells
+from .results import size_without_cells
 
 if TYPE_CHECKING:
     from linkgauge.judge.outcome import Outcome
@@ -131,13 +132,13 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    own = {"run": run.id, "size": size_of(result, cell), **shown_of(cell)}
+    own = {"run": run.id, "size": bytes_of(cell, result.size), **shown_of(cell)}
     return by_name(CellRow, cell, cell.summary, result, run, **own)
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
     for result, cell in cells_of(run.results):
-        size = size_of(result, cell)
+        size = bytes_of(cell, result.size)
         head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
         for transfer, samples in samples_of(cell):
             for number, value in enumerate(samples):

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from linkgauge import __version__
 from linkgauge.judge.findings import Finding, Severity
-from linkgauge.model.cell_id import spoken
+from linkgauge.model.cell_id import bytes_of, spoken
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size, unit_of
@@ -20,7 +20,7 @@ from .files import json_document
 from .forms import cells_of
 from .matrix import shown
 from .render.markdown import as_markdown
-from .results import SIMULATED, named, names_of, share, size_ends, size_of, table
+from .results import SIMULATED, named, names_of, share, size_ends, table
 from .rows import CellRow, OneRun, cell_rows, result_rows
 from .sections.findings import Diagnosis
 from .sections.findings import blocks as findings
@@ -168,7 +168,7 @@ def diagnosis_sarif(diagnosis: Diagnosis) -> str:
 def run_sarif(one: OneRun) -> str:
     run, outcome = one.run, one.outcome
     figures = [
-        {"cell": spoken(result, cell), "bytes": size_of(result, cell), "status": cell.status,
+        {"cell": spoken(result, cell), "bytes": bytes_of(cell, result.size), "status": cell.status,
          "share": cell.reached, "verdict": cell.verdict}
         for result, cell in cells_of(run.results)
     ]  # fmt: skip

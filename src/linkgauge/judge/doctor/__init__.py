@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from operator import attrgetter
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,57 +19,79 @@ from linkgauge.registry import listed
 
 from .bearing import OF_CLOCKS, is_by_copy_engine, weighed
 
-
-def _has_hardware(evidence: Evidence) -> bool:
-    machine = evidence.machine
-    known = machine.known
-    return bool(known.pci or known.adapters or machine.accelerators or machine.addresses)
-
-
-def _has_fabric(evidence: Evidence) -> bool:
-    machine = evidence.machine
-    return bool(
-        machine.accelerators
-        or _uses_devices(evidence)
-        or machine.known.adapters
-        or any(one.rdma for one in machine.known.interfaces)
-        or any(one.kind in ("network", "fabric") for one in machine.wiring.wires)
-    )
-
-
-def _uses_devices(evidence: Evidence) -> bool:
-    return any(one.engine.kind != "cpu" for cell in evidence.cells() for one in cell.transfers)
-
-
-def _is_set_up(evidence: Evidence) -> bool:
-    return any(one.setup and one.speed for one in evidence.machine.known.interfaces)
-
-
-_compared = attrgetter("is_comparable")
 _JUDGE = __name__.rpartition(".")[0]
-FILES: Mapping[str, Callable[[Evidence], object]] = {
-    f"{__name__}.busy": lambda _: True,
-    f"{__name__}.cells": lambda known: any(cell.kind for cell in known.cells()),
-    f"{__name__}.links": _has_hardware,
-    f"{__name__}.fabric": _has_fabric,
-    f"{__name__}.network": lambda known: any(cell.rises for cell in known.cells()),
-    f"{__name__}.interface_setup": lambda known: known.machine.ranks or _is_set_up(known),
-    f"{__name__}.kernel_log": lambda known: known.log and known.log != KernelLog(),
-    f"{_JUDGE}.blame.slow_parts": _compared,
-    f"{_JUDGE}.undetectable": _compared,
-    f"{__name__}.accelerator_state": _has_hardware,
-    f"{__name__}.backends": lambda known: known.machine.unavailable or known.machine.accelerators,
-    f"{__name__}.host_setup": lambda _: True,
-    f"{__name__}.placement": lambda known: known.machine.known.pci,
-    f"{_JUDGE}.blame.unsteady": _compared,
-    f"{_JUDGE}.shape": _compared,
-    f"{_JUDGE}.curve_shape": lambda known: (
-        known.results[2:] or any(one.sweep for one in known.results)
-    ),
-    f"{__name__}.reach": lambda known: _uses_devices(known) or any(c.modes for c in known.cells()),
+FILES: Mapping[str, str] = {
+    f"{__name__}.busy": "host",
+    f"{__name__}.cells": "failures",
+    f"{__name__}.links": "hardware",
+    f"{__name__}.lost_links": "inactive links",
+    f"{__name__}.fabric": "fabric",
+    f"{__name__}.network": "network counters",
+    f"{__name__}.interface_setup": "interfaces",
+    f"{__name__}.kernel_log": "kernel log",
+    f"{_JUDGE}.blame.slow_parts": "peers",
+    f"{_JUDGE}.undetectable": "peers",
+    f"{__name__}.accelerator_state": "hardware",
+    f"{__name__}.backends": "backends",
+    f"{__name__}.host_setup": "host",
+    f"{__name__}.placement": "PCI",
+    f"{_JUDGE}.blame.unsteady": "peers",
+    f"{_JUDGE}.shape": "rows",
+    f"{_JUDGE}.curve_shape": "sizes",
+    f"{__name__}.reach": "ways",
 }
 """The files of checks, each with what the evidence must have for them to find anything. Others are
 not loaded."""
+
+
+def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
+    present = {"host"} | _of_machine(evidence) | _of_cells(evidence)
+    return checks_in(*(import_module(name) for name, of in FILES.items() if of in present))
+
+
+def _of_machine(evidence: Evidence) -> set[str]:
+    machine, known = evidence.machine, evidence.machine.known
+    after = evidence.after.accelerators if evidence.after is not None else ()
+    kinds = {wire.kind for wire in machine.wiring.wires}
+    links = (link for one in (*known.accelerators, *after) for link in one.links)
+    has = {
+        "hardware": known.pci or known.adapters or machine.accelerators or machine.addresses,
+        "inactive links": any(link.active is False for link in links),
+        "fabric": machine.accelerators or known.adapters or not kinds.isdisjoint(_JOINING)
+        or any(one.rdma for one in known.interfaces),
+        "interfaces": machine.ranks or any(one.setup and one.speed for one in known.interfaces),
+        "kernel log": evidence.log and evidence.log != KernelLog(),
+        "peers": evidence.is_comparable,
+        "backends": machine.unavailable or machine.accelerators,
+        "PCI": known.pci,
+        "sizes": evidence.results[2:] or any(one.sweep for one in evidence.results),
+    }  # fmt: skip
+    return {name for name, there in has.items() if there}
+
+
+_JOINING = ("network", "fabric")
+
+
+def _of_cells(evidence: Evidence) -> set[str]:
+    found, engines = set[str](), set[str]()
+    for result in evidence.results:
+        for cell in result.cells:
+            engines.update(one.engine.kind for one in cell.transfers)
+            if cell.kind:
+                found.add("failures")
+            if cell.rises:
+                found.add("network counters")
+            if cell.modes or cell.transfers[1:]:
+                found.add("ways")
+            if cell.row != result.cells[0].row:  # there may be a way back, or classes of pairs
+                found.add("rows")
+    if not engines <= {"cpu"}:
+        found.add("fabric")
+    if "sm" in engines:  # copy engines may be faster
+        found.add("ways")
+    return found
+
+
 OF_MACHINE = ("busy", "steal")
 """Checks whose warnings come before findings about parts, and explain unsteady cells."""
 KNOWN = (
@@ -89,10 +111,6 @@ UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
 
-def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    return checks_in(*(import_module(name) for name, has in FILES.items() if has(evidence)))
-
-
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
@@ -102,39 +120,27 @@ def diagnose(
     if checks is None:
         checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
-    read = (f for f in found if f.check in KNOWN and (f.is_grave or f.check in NOTED))
-    known = sorted(read, key=lambda f: KNOWN.index(f.check))
-    joints = evidence.machine.wiring.joints().items()
-    meeting = {(joint, link) for joint, links in joints for link in links}
-    cells = {cell for finding in found if finding.check in INFERRED for cell in finding.cells}
-    timed = {case.name: case for case in (timed_cases_of(evidence) if cells else ())}
-    named = {name: timed[name] for name in timed.keys() & cells}
-    touched = {name: case.touched for name, case in named.items()}
-    copied = {name for name, case in named.items() if is_by_copy_engine(case)}
-    turned = _turned(evidence, touched)
-    asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
-    causes = [
-        _throttled(finding, asking) or _causes(finding, known, meeting, touched, turned, copied)
-        for finding in found
-    ]
-    first = {cause: place for place, cause in enumerate(known) if any(
-        cause in of for of in causes
-    )}  # fmt: skip
-    # That the host was busy, or packets were lost, is no warning unless it explains something.
-    warned = {f.name for f in first if f.check in NOTED}
-    said = [
-        replace(each, severity="warn") if each.name in warned else each
-        for each in weighed(evidence, [*map(_referring, _confirming(evidence, found), causes)])
-    ]
-    places = {f.name: place for f, place in first.items()}
-    places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
-    # Of several hosts, the other findings are of the odd one.
-    places |= {f.name: -1 for f in found if f.check == "host"}
-    for finding in said:
-        for cause in finding.explained_by if finding.check == "link-speed" else ():
-            places[cause] = places.get(finding.name, len(known))
+    search = _Causes(evidence, found)
+    causes = list(map(search.of, found))
+    explaining = set(chain.from_iterable(causes))
+    said = weighed(evidence, [*map(_referring, _confirming(evidence, found), causes)])
+    places = dict[str, int]()
+    for place, one in enumerate(search.known):
+        if one in explaining:
+            places[one.name] = place
+        if one.check in OF_MACHINE and one.severity == "warn":
+            places[one.name] = -1
+    last = len(search.known)
+    for at, one in enumerate(said):
+        if one.check == "host":  # of several hosts, the other findings are of the odd one
+            places[one.name] = -1
+        elif one.check == "link-speed":
+            places |= dict.fromkeys(one.explained_by, places.get(one.name, last))
+        elif one.check in NOTED and one.name in places:
+            # That the host was busy, or packets were lost, is a warning if it explains something.
+            said[at] = replace(one, severity="warn")
     return tuple(
-        sorted(said, key=lambda f: (places.get(f.name, len(known)), SEVERITIES.index(f.severity)))
+        sorted(said, key=lambda f: (places.get(f.name, last), SEVERITIES.index(f.severity)))
     )
 
 
@@ -144,45 +150,77 @@ def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
     return lambda evidence: iter(hook.items(lambda: check(evidence), Finding))
 
 
-def _causes(
-    finding: Finding,
-    known: Sequence[Finding],
-    meeting: Container[tuple[Part, Part]],
-    touched: Mapping[str, frozenset[Part]],
-    turned: Mapping[str, frozenset[str]],
-    copied: Set[str],
-) -> tuple[Finding, ...]:
-    if finding.check not in INFERRED:
-        return ()
-    ports = [turned.get(cell, frozenset()) for cell in finding.cells]
-    turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
-    used = _meanwhile(finding, known, touched)
-    # A pair of devices is no part: what is known of a part that all its cells touch explains it.
-    cells = [touched[cell] for cell in finding.cells if cell in touched]
-    is_pair = bool(cells) and not isinstance(finding.about, Part)
-    shared = frozenset.intersection(*cells) if is_pair else frozenset[Part]()
-    if not copied.isdisjoint(finding.cells):
-        known = [each for each in known if each.check not in OF_CLOCKS]
-    return tuple(
-        each
-        for each in known
-        if (_is_at(each, finding) and _is_meanwhile(each, finding))
-        or (each.check == "switch" and (each.about, finding.about) in meeting)
-        or (each.check == "acs" and not turning.isdisjoint(each.ends))
-        or each.about in shared
-        or each in used
-    )
+class _Causes:
+    """Finds the findings that explain another one. `known` may explain what figures suggest."""
+
+    def __init__(self, evidence: Evidence, found: Sequence[Finding]) -> None:
+        self.known: list[Finding] = []
+        self._asking: dict[Part | str, Finding] = {}
+        cells = set[str]()
+        for one in found:
+            if one.check in INFERRED:
+                cells.update(one.cells)
+            elif one.check in KNOWN and (one.is_grave or one.check in NOTED):
+                self.known.append(one)
+            elif (one.check, one.severity) == ("target-speed", "fail"):
+                self._asking[one.about] = one
+        self.known.sort(key=lambda one: KNOWN.index(one.check))
+        self._joints: dict[Any, set[Part]] = evidence.machine.wiring.joints()
+        self._touched: dict[str, frozenset[Part]] = {}
+        self._copied: set[str] = set()
+        for case in timed_cases_of(evidence) if cells else ():
+            if case.name in cells:
+                self._touched[case.name] = case.touched
+                if is_by_copy_engine(case):
+                    self._copied.add(case.name)
+        self._turned = _turned(evidence, self._touched)
+
+    def of(self, finding: Finding) -> tuple[Finding, ...]:
+        if finding.check == "link-speed" and finding.is_grave and finding.about in self._asking:
+            return (self._asking[finding.about],)
+        if finding.check not in INFERRED:
+            return ()
+        parts = [self._touched[cell] for cell in finding.cells if cell in self._touched]
+        ports = [self._turned.get(cell, frozenset()) for cell in finding.cells]
+        turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
+        # A pair is no part: what is known of a part that all its cells touch explains it.
+        is_pair = bool(parts) and not isinstance(finding.about, Part)
+        shared = frozenset.intersection(*parts) if is_pair else frozenset[Part]()
+        used = [*self._meanwhile(finding, parts)]
+        is_copied = not self._copied.isdisjoint(finding.cells)
+        return tuple(
+            each
+            for each in self.known
+            if not (is_copied and each.check in OF_CLOCKS)
+            and (
+                _is_at(each, finding)
+                or (each.check == "switch" and finding.about in self._joints.get(each.about, ()))
+                or (each.check == "acs" and not turning.isdisjoint(each.ends))
+                or each.about in shared
+                or each in used
+            )
+        )
+
+    def _meanwhile(self, finding: Finding, parts: Sequence[frozenset[Part]]) -> Iterator[Finding]:
+        in_use = [each for each in self.known if each.check == "processes"]
+        is_unsteady = finding.check in UNSTEADY
+        if parts and in_use:
+            devices = {each.about for each in in_use}
+            is_each_used = not any(devices.isdisjoint(of) for of in parts)
+            enough = any if is_unsteady and is_each_used else all
+            yield from (each for each in in_use if enough(each.about in of for of in parts))
+        for each in self.known if is_unsteady else ():
+            is_warned = each.severity == "warn" or each.check == "busy"
+            if is_warned and each.check in OF_MACHINE and {*each.cells} & {*finding.cells}:
+                yield each
 
 
 def _is_at(cause: Finding, finding: Finding) -> bool:
+    # Capped clocks only explain findings on their cells.
+    if cause.check == "capped-clock" and cause.cells and not {*cause.cells} & {*finding.cells}:
+        return False
     is_link = isinstance(cause.about, Part) and cause.about.kind == "link"
     return not finding.ends.isdisjoint(cause.ends) or (is_link and cause.about == finding.about)
-
-
-def _is_meanwhile(cause: Finding, finding: Finding) -> bool:
-    """Whether a cause may explain a finding. Capped clocks only explain findings on their cells."""
-    seen = cause.cells if cause.check == "capped-clock" else ()
-    return not seen or not {*seen}.isdisjoint(finding.cells)
 
 
 def _turned(
@@ -193,6 +231,8 @@ def _turned(
     from .links import redirecting
 
     ports = redirecting(evidence)
+    if not ports:
+        return {}
 
     @cache
     def turning(parts: frozenset[Part]) -> frozenset[str]:
@@ -201,27 +241,7 @@ def _turned(
             port for port, pairs in ports.items() if any(devices.issuperset(one) for one in pairs)
         )
 
-    return {name: turning(parts) for name, parts in touched.items()} if ports else {}
-
-
-def _meanwhile(
-    finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
-) -> list[Finding]:
-    parts = [touched[cell] for cell in finding.cells if cell in touched]
-    in_use = [each for each in known if each.check == "processes"]
-    devices, is_unsteady = {each.about for each in in_use}, finding.check in UNSTEADY
-    is_each_used = not any(devices.isdisjoint(of) for of in parts)
-    enough = any if is_unsteady and is_each_used else all
-    return [each for each in in_use if parts and enough(each.about in of for of in parts)] + [
-        each for each in known
-        if (each.severity == "warn" or each.check == "busy") and each.check in OF_MACHINE
-        and is_unsteady and {*each.cells} & {*finding.cells}
-    ]  # fmt: skip
-
-
-def _throttled(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
-    is_slow = finding.check == "link-speed" and finding.is_grave
-    return tuple(each for each in asking if is_slow and each.about == finding.about)
+    return {name: turning(parts) for name, parts in touched.items()}
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
@@ -237,11 +257,11 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
-        is_logged = finding.check == "kernel-log" and finding.is_grave
-        around = _around(evidence, finding) if is_logged else frozenset[str]()
-        of = [other.name for other in others if not around.isdisjoint(other.ends)]
+        of: list[str] = []
+        if finding.check == "kernel-log" and finding.is_grave:
+            around = _around(evidence, finding)
+            of = [f.name for f in found if f.check in CONFIRMED and not around.isdisjoint(f.ends)]
         why = f"{finding.why}; it confirms {' and '.join(of[:2])}"
         yield replace(finding, why=why) if of else finding
 

@@ -13,7 +13,6 @@ from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
@@ -22,33 +21,29 @@ _STOP_FIRST = "stop the programs that use it first"
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.machine.accelerators.values():
-        yield from _settings(evidence, device)
-
-
-def _settings(evidence: Evidence, device: Accelerator) -> Iterator[Finding]:
-    part, mode = device.part, (device.compute_mode or "").lower()
-    if device.persistence is False:
-        found = "persistence mode is off"
-        why = "the driver is loaded again for each program: programs start late, and settings are "
-        why += "lost"
-        remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
-        yield Finding("persistence", "note", part, found, why, remedy)
-    if "exclusive" in mode or "prohibited" in mode:
-        severity: Severity = "fail" if "prohibited" in mode else "warn"
-        found = f"its compute mode is {device.compute_mode}"
-        why = "a second process cannot open the device, so workers and peers fail"
-        remedy = nvidia_option(evidence, device, "-c DEFAULT")
-        yield Finding("compute-mode", severity, part, found, why, remedy)
-    if device.mig:
-        why = "each instance gets part of the memory bandwidth and engines, and no peer access"
-        remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
-        yield Finding("mig", "note", part, "it is partitioned (MIG)", why, remedy)
-    if device.ecc is False and is_of_data_centre(device.model):
-        found = "the error correction of its memory is off (ECC)"
-        why = "bits of its memory that flip stay undetected: programs compute wrong results"
-        on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
-        remedy = (*on, "# Switch it on, and reset the device.")
-        yield Finding("ecc-off", "warn", part, found, why, remedy)
+        part, mode = device.part, (device.compute_mode or "").lower()
+        if device.persistence is False:
+            found = "persistence mode is off"
+            why = "the driver is loaded again for each program: programs start late, and settings "
+            why += "are lost"
+            remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
+            yield Finding("persistence", "note", part, found, why, remedy)
+        if "exclusive" in mode or "prohibited" in mode:
+            severity: Severity = "fail" if "prohibited" in mode else "warn"
+            found = f"its compute mode is {device.compute_mode}"
+            why = "a second process cannot open the device, so workers and peers fail"
+            remedy = nvidia_option(evidence, device, "-c DEFAULT")
+            yield Finding("compute-mode", severity, part, found, why, remedy)
+        if device.mig:
+            why = "each instance gets part of the memory bandwidth and engines, and no peer access"
+            remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
+            yield Finding("mig", "note", part, "it is partitioned (MIG)", why, remedy)
+        if device.ecc is False and is_of_data_centre(device.model):
+            found = "the error correction of its memory is off (ECC)"
+            why = "bits of its memory that flip stay undetected: programs compute wrong results"
+            on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
+            remedy = (*on, "# Switch it on, and reset the device.")
+            yield Finding("ecc-off", "warn", part, found, why, remedy)
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
@@ -131,13 +126,15 @@ def check_runtime(evidence: Evidence) -> Iterator[Finding]:
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
+        if not isa:
+            continue
         built_for = {one.partition(":")[0] for one in device.built_for or (isa,)}
         oldest, runtime = _OLDEST_ROCM.get(isa), _ROCM.search(device.runtime or "")
         found, wanted = "", "whose list of architectures has it"
         if oldest and runtime and tuple(map(int, runtime.groups())) < oldest:
             wanted = f"of ROCm {oldest[0]}.{oldest[1]} or newer"
             found = f"{isa} needs a torch {wanted}: this one is of {device.runtime}"
-        elif isa and isa not in built_for:
+        elif isa not in built_for:
             found = f"torch has kernels for {', '.join(device.built_for or ())}, not for {isa}"
         if found:
             remedy = (f"# Install a torch for {isa}, {wanted}, from the index that AMD names.",)
@@ -182,23 +179,24 @@ def check_aspm(evidence: Evidence) -> Iterator[Finding]:
     if policy in _SAVING and evidence.machine.addresses:
         found = f"the kernel saves power on PCIe links: its policy of ASPM is {policy}"
         yield Finding("aspm", "warn", MACHINE, found, why, remedy)
-    models = {device.model for device in evidence.machine.all_devices}
-    models |= {device.model for device in evidence.machine.accelerators.values()}
-    severity: Severity = "warn" if any(map(is_of_data_centre, models)) else "note"
     for hop in () if evidence.machine.is_virtual else hops(evidence):
         above = hop.port.aspm if hop.port is not None else ()
         states = sorted({*(hop.function.aspm or ()), *(above or ())})
         if states:
+            models = [device.model for device in evidence.machine.all_devices]
+            models += [device.model for device in evidence.machine.known.accelerators]
+            large = any(map(is_of_data_centre, models))
+            severity: Severity = "warn" if large else "note"
             found = f"its link may rest while idle (ASPM {' and '.join(states)})"
             yield Finding("aspm", severity, hop.part, found, why, remedy)
 
 
 def check_window(evidence: Evidence) -> Iterator[Finding]:
-    sizes = {device.memory: device.memory_bytes for device in evidence.machine.all_devices}
     why = "adapters and other devices reach its memory through that window only, and map it again "
     why += "and again"
     for device in evidence.machine.accelerators.values():
-        own, size = device.bar1_bytes, sizes.get(device.memory)
+        own, known = device.bar1_bytes, evidence.machine.by_memory.get(device.memory)
+        size = known.memory_bytes if known is not None else None
         large = is_of_data_centre(device.model) and not _SMALL_WINDOW.search(device.model)
         least = size or (_LEAST_MEMORY if large else 0)
         if own is None or own >= least or device.mig:
@@ -231,9 +229,8 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_gone(evidence: Evidence) -> Iterator[Finding]:
-    inventory = evidence.machine.known
-    listed = {function.address for function in inventory.pci}
-    for device in inventory.accelerators if listed else ():
+    listed = evidence.machine.functions
+    for device in evidence.machine.known.accelerators if listed else ():
         if device.pci is not None and device.pci not in listed:
             found = f"its vendor's library lists it at {device.pci}, where the kernel shows no "
             found += "PCI function"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.pcie import is_accelerator
 
 _DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
@@ -17,6 +16,8 @@ _OLD = re.compile(r"insufficient driver|driver.*(?:older than|too old)", re.IGNO
 def check_answers(evidence: Evidence) -> Iterator[Finding]:
     """Reports backends that do not answer, if some accelerator is reached by no other backend."""
     machine = evidence.machine
+    if not machine.unanswered:
+        return
     reached = {device.pci for device in machine.all_devices}
     if all(one.address in reached for one in machine.known.pci if is_accelerator(one)):
         return
@@ -32,19 +33,17 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
         "# After a driver update, reboot, or unload the kernel module and load it again.",
         "# In a container, use the host's libraries.",
     )
-    for about, found in _mismatches(evidence):
-        yield Finding("driver", "fail", about, found, why, remedy)
-    why = "calls that the driver lacks fail"
-    update = ("# Update the driver, or install packages that fit the CUDA of nvidia-smi.",)
-    for backend, reason in evidence.machine.unavailable.items():
-        if _OLD.search(reason) and not _MISMATCH.search(reason):
-            yield Finding("driver", "fail", backend, reason, why, update)
-
-
-def _mismatches(evidence: Evidence) -> Iterator[tuple[Part | str, str]]:
-    yield from (each for each in evidence.machine.unavailable.items() if _MISMATCH.search(each[1]))
+    unavailable = evidence.machine.unavailable.items()
+    for backend, reason in unavailable:
+        if _MISMATCH.search(reason):
+            yield Finding("driver", "fail", backend, reason, why, remedy)
     for device in evidence.machine.accelerators.values():
-        driver, library = (_DRIVER.search(one or "") for one in (device.driver, device.library))
+        driver, library = _DRIVER.search(device.driver or ""), _DRIVER.search(device.library or "")
         if driver and library and driver.groups() != library.groups():
             found = f"the kernel driver is version {device.driver}, the library {device.library}"
-            yield device.part, found
+            yield Finding("driver", "fail", device.part, found, why, remedy)
+    why = "calls that the driver lacks fail"
+    update = ("# Update the driver, or install packages that fit the CUDA of nvidia-smi.",)
+    for backend, reason in unavailable:
+        if _OLD.search(reason) and not _MISMATCH.search(reason):
+            yield Finding("driver", "fail", backend, reason, why, update)

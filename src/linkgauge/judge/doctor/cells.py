@@ -1,4 +1,4 @@
-"""Checks cells that failed, and finds the part that they have in common."""
+"""Checks cells that failed or were refused, and finds the part that failed cells share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
 from linkgauge.judge.vendor import Matter, tools
 from linkgauge.model.cell_id import table_id
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
+from linkgauge.model.notes import STAGED
 from linkgauge.model.units import count_of
 
 
@@ -119,4 +121,50 @@ check_lost = _outcome(
 check_memory = _outcome(
     "out-of-memory", "memory", "got no memory, although enough seemed to be free",
     "another process uses the memory, or a limit applies", *LESS_MEMORY, "ulimit -a", first="users",
+)  # fmt: skip
+
+
+_PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
+
+
+def _unmeasured(
+    check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
+) -> Check[Evidence]:
+    def by_reason(evidence: Evidence) -> Iterator[Finding]:
+        found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
+        steps = (*(tools(evidence, first) if first else ()), *remedy)
+        for reason, cells in grouped(found).items():
+            yield Finding(check, "fail", cells[0], reason, why, steps, tuple(cells))
+
+    return by_reason
+
+
+_refused_peers = _unmeasured(
+    "peer-access", "peer", "copies between the devices go through host memory, or not at all",
+    _PEERS, first="peers",
+)  # fmt: skip
+
+
+def check_peers(evidence: Evidence) -> Iterator[Finding]:
+    """Reports refused peer access. The finding is only a note if no fabric joins the devices and no
+    device reaches the memory of another."""
+    refused = [*_refused_peers(evidence)]
+    joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
+    if refused and not joined and not any(map(_reaches_peer, evidence.cells())):
+        cells = tuple(cell for one in refused for cell in one.cells)
+        found = "no device reaches another's memory, as with products that do not offer it"
+        of = refused[0].why, refused[0].remedy, cells
+        refused = [Finding("peer-access", "note", "devices", found, *of)]
+    yield from refused
+
+
+def _reaches_peer(cell: CellResult) -> bool:
+    devices = {str(end.place) for one in cell.transfers for end in one.memories if end.is_device}
+    return cell.status == "pass" and len(devices) > 1 and STAGED not in cell.notes
+
+
+check_imex = _unmeasured(
+    "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",
+    "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
+    "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
 )  # fmt: skip

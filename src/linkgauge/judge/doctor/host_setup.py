@@ -8,9 +8,8 @@ from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, IOMMU_PT, SMT_OFF, kernel_log
-from linkgauge.model.grouped import tabled
-from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.part import MACHINE, Part
+from linkgauge.model.memory import Memory
 from linkgauge.model.units import BANDWIDTH
 
 _LOST = 0.9
@@ -66,23 +65,20 @@ def check_channels(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
-    governor = evidence.machine.known.host.governor
+    host = evidence.machine.known.host
+    governor, drivers = host.governor, (host.frequency_driver or "unknown").split(", ")
+    slow = _SLOW_GOVERNORS - ({"powersave"} if _SELF_GOVERNED.issuperset(drivers) else set())
     if governor is None:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
         remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
-    elif not _slow_governors(evidence.machine.known.host).isdisjoint(governor.split(", ")):
+    elif not slow.isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"
         why = "threads start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
         yield Finding("governor", "warn", MACHINE, found, why, (remedy,))
-
-
-def _slow_governors(host: HostDetails) -> set[str]:
-    drivers = set((host.frequency_driver or "unknown").split(", "))
-    return _SLOW_GOVERNORS - ({"powersave"} if drivers <= _SELF_GOVERNED else set())
 
 
 def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
@@ -143,16 +139,16 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _oversubscribed(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
-    cases = tabled(
-        ((case.result.benchmark, case.result.size, case.cell.row, one.owner), one.count, case)
-        for case in cases_of(evidence)
-        for one in [transfer.engine for transfer in case.cell.transfers]
-        if len(case.cell.transfers) == 1 and one.kind == "cpu" and one.count
-        if case.cell.status == "pass" and case.result.unit == BANDWIDTH.symbol
-    )
-    for (*_, owner), by_count in cases.items():
-        every = counts.get(str(owner), 0)
+    by_node: dict[tuple[str, int, str, Memory], dict[int, Case]] = {}
+    for case in cases_of(evidence):
+        is_rate = case.cell.status == "pass" and case.result.unit == BANDWIDTH.symbol
+        engine = case.cell.transfers[0].engine if len(case.cell.transfers) == 1 else None
+        if is_rate and engine and engine.kind == "cpu" and engine.count:
+            key = case.result.benchmark, case.result.size, case.cell.row, engine.owner
+            by_node.setdefault(key, {})[engine.count] = case
+    for (*_, owner), by_count in by_node.items():
+        nodes = (n for n in evidence.machine.host.nodes if f"host:{n.index}" == str(owner))
+        every = sum(len(node.cpus) for node in nodes)
         few = [case for count, case in by_count.items() if count * threads <= every]
         best = max(few, key=lambda case: case.figure, default=None)
         full = by_count.get(every)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.pcie_chains import PcieChain, hops, share_of_peers, shown
 from linkgauge.judge.remedies import (
@@ -46,10 +45,9 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """Reports a switch or bridge with at least two slow links and no fast link, or with at least
     three links that all are slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
-    counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
-        worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.function.address in again]
+        worn = [hop for hop in beside if hop.is_slow or hop.rose or hop.again]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
             what, of = "that was used is slow", slow
         elif len(worn) >= LEAST_WORN and len(worn) == len(beside):
@@ -65,19 +63,6 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
             f"# Update its firmware. {POWER_CYCLE.removeprefix('# ')}",
         )
         yield Finding("switch", "fail", joint, found, why, remedy)
-
-
-_Counted = dict[str, dict[str, int]]
-"""Numbers of errors by the address or the end that counted them, and by severity."""
-
-
-def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
-    ends = {"AER": hop.function, "AER of the port above": hop.port}
-    return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
-
-
-def _again(evidence: Evidence) -> dict[str, int]:
-    return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
 def _joins(hop: PcieChain) -> Iterator[Part]:
@@ -189,15 +174,17 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Reports a bridge slower than its device (as a note if all devices of the model have one)."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
-    above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
-    for part, (function, bridge) in above.items():
+    devices = [*shown(evidence)]
+    for part, function in devices:
+        bridge = _slower(function, evidence)
         if bridge is None:
             continue
         able, link = bridge.link, function.link
         found = f"supports {able.max_speed:g} GT/s x{able.max_width}, the device"
         found = f"above it {found} {link.max_speed:g} GT/s x{link.max_width}"
-        equivalent = [slower and _capacity(slower.link) for one, slower in above.values()
-                 if (one.vendor, one.device) == (function.vendor, function.device)]  # fmt: skip
+        model = function.vendor, function.device
+        slower = [_slower(one, evidence) for _, one in devices if (one.vendor, one.device) == model]
+        equivalent = [one and _capacity(one.link) for one in slower]
         if len(equivalent) > 1 and set(equivalent) == {_capacity(able)}:
             built = f"{why}; so it is for all {len(equivalent)} of them, as the machine is built"
             yield Finding("bridge", "note", part, f"the bridge {found}", built)
@@ -252,14 +239,16 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
     """Returns ports that redirect device traffic through the root complex, and the device pairs."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
+    redirect = {at for at, one in functions.items() if "redirect" in f"{one.acs}".lower()}
+    if not redirect:
+        return {}
     above = {
         name: {f.address for f in evidence.machine.pci_line(address)[1:]}
         for name, address in evidence.machine.endpoints.items()
     }
-    redirect = {at for at, one in functions.items() if "redirect" in f"{one.acs}".lower()}
     return grouped(
         (port, (one, other))
-        for one, other in (combinations(above, 2) if redirect else ())
+        for one, other in combinations(above, 2)
         if above[one] & above[other] and not devices.keys().isdisjoint((one, other))
         for port in sorted(redirect & (above[one] ^ above[other]))
     )  # fmt: skip
@@ -283,18 +272,15 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
     why = "broken packets are sent again: the link or its contacts are bad"
     remedy = (kernel_log("aer"), RESEAT)
-    counted, again = pci_errors(evidence), _again(evidence)
     for hop in hops(evidence):
-        rose = _rose(hop, counted)
-        texts = [
-            f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
-            for end, counts in rose.items()
-        ]
-        if hop.function.address in again:
-            texts.append(f"{again[hop.function.address]} packets sent again")
-        if texts:
+        if hop.rose or hop.again:
+            texts = [
+                f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
+                for end, counts in hop.rose.items()
+            ]
+            texts += [f"{hop.again} packets sent again"] if hop.again else []
             found = f"counters rose during the run: {'; '.join(texts)}"
-            grave = any(set(counts) != {"correctable"} for counts in rose.values())
+            grave = any(set(counts) != {"correctable"} for counts in hop.rose.values())
             slow = share_of_peers(evidence, Part.pcie_link(hop.name, hop.function.address))
             if slow is not None:
                 found += f"; no copy over it reaches more than {slow:.0%} of its peers"

@@ -19,8 +19,8 @@ from linkgauge.model.units import count_of
 
 from .dram import Ceilings
 from .exchange_rates import ExchangeRates
-from .healthy import LOOSE, Bounds, bounds_of
-from .link_rates import figure
+from .healthy import Bounds, bounds_of
+from .link_rates import LOOSE, figure
 from .routes import Paths
 
 REACHED = 0.96

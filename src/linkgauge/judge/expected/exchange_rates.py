@@ -20,8 +20,8 @@ from linkgauge.model.operations.collective import Collective, no_hypercube
 from linkgauge.model.operations.exchanges import Phase, Way, pairs_of, phases, ways
 from linkgauge.model.transfer import Engine, Transfer
 
-from .healthy import LOOSE, Bounds, bounds_of
-from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
+from .healthy import Bounds, bounds_of
+from .link_rates import LOOSE, ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
 from .routes import Paths, lanes_of
 
 SIZE = 1 << 30

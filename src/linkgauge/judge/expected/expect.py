@@ -7,7 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -30,9 +31,9 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
-from . import healthy
 from .dram import Ceilings
 from .link_rates import (
+    LOOSE,
     START,
     ExpectedPath,
     Trained,
@@ -125,8 +126,10 @@ class Expectations:
         if key not in self._known:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
-            doubts += self._oversubscribed(transfers, paths) + doubts_of_reads(transfers, paths)
-            doubts += self._behind_writes(paths) if cell.report.is_first else []
+            if len(paths) > 1:
+                doubts += self._oversubscribed(transfers, paths)
+                doubts += doubts_of_reads(transfers, paths)
+                doubts += self._behind_writes(paths) if cell.report.is_first else []
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
         return self._known[key]
@@ -160,8 +163,10 @@ class Expectations:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         own, by = Expected(least, enough, because), rates.bounds(devices)
-        start = healthy.START if by.figures else start
-        bounds = by[:2] if size >= healthy.COUNTS else (min(by.low, healthy.LOOSE),) * 2
+        from .healthy import CALL, COUNTS
+
+        start = CALL if by.figures else start
+        bounds = by[:2] if size >= COUNTS else (min(by.low, LOOSE),) * 2
         return Expectation(own, bounds=bounds, start=start, without=None if enough else "bound")
 
     def _rates_of(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
@@ -172,7 +177,7 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        alone = len({transfer.engine.owner for transfer in transfers}) == 1
+        alone = all(t.engine.owner == transfers[0].engine.owner for t in transfers)
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
         known, beside = (self._shapes.setdefault((sized, by), {}) for by in (alone, not alone))
         found: list[_PathShape] = []
@@ -248,7 +253,7 @@ class _Sharing:
             doubts = [*doubts, "the time to start so short a copy counts much"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
-        measured = achievable is not None and self._costliest().measured
+        measured = achievable is not None and _slowest(self._paths[0].uses, "cost").measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         ways = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         meets_itself = any((link, "down") in ways for link, to in ways if to == "up")
@@ -322,21 +327,17 @@ class _Sharing:
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
-            narrow = min((u for u in uses if u.least), key=lambda u: u.rate / u.least)
+            narrow = _slowest(uses, "least")
             parts.append(f"{narrow.shown} = {figure(narrow.rate)}")
             if not math.isclose(narrow.rate, theoretical, rel_tol=1e-3):
                 parts.append(f"{self._manner(narrow)}: {figure(theoretical)}")
         if doubts:
             parts.append(f"how much of it is reachable is unknown: {'; '.join(doubts)}")
         elif achievable is not None:
-            costly = self._costliest()
+            costly = _slowest(uses, "cost")
             share = f": {achievable / theoretical:.1%}" if theoretical else ""
             parts.append(f"{costly.why}{share} -> {figure(achievable)}")
         return "; ".join(parts)
-
-    def _costliest(self) -> Use:
-        uses = (use for use in self._paths[0].uses if use.cost)
-        return min(uses, key=lambda use: use.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
         several = len(self._transfers)
@@ -345,10 +346,15 @@ class _Sharing:
         return "read and written" if narrow.shown == "memory" else "of what is reported"
 
 
+def _slowest(uses: Sequence[Use], taken: Literal["least", "cost"]) -> Use:
+    carrying = filter(attrgetter(taken), uses)
+    return min(carrying, key=lambda use: use.rate / getattr(use, taken))
+
+
 def _is_sure(transfer: Transfer) -> bool:
-    ends = {memory.place for memory in transfer.memories}
     by_device = transfer.engine.kind in ("ce", "sm") and transfer.source.is_device
-    return by_device and len(ends) == 2 and not transfer.both_ways
+    differ = transfer.source.place != transfer.destination.place and len(transfer.memories) == 2
+    return by_device and differ and not transfer.both_ways
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -18,15 +18,11 @@ from linkgauge.model.operations.collective import Algorithm, Collective, Collect
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import parse_size
 
-START = 100e-6
-"""The seconds that the start of a call takes over NVLink and xGMI: 70 to 120 µs of two H200s at 128
-MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
+CALL = 100e-6
+"""The seconds that the start of a collective's call takes over NVLink and xGMI: 70 to 120 µs of two
+H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 COUNTS = 512 << 20
 """The size in bytes from which the bounds hold. At smaller sizes, startup times differ more."""
-LOOSE = 0.5
-"""The share below which a figure is low if what is expected is only known roughly: kernels reading
-over PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against
-the DIMMs' rate. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 LOW, PERHAPS = 0.01, 0.05
 """The probabilities that the next healthy figure lies outside the intervals, half of them below:
 one in 200 is low, one in 40 perhaps low."""
@@ -74,7 +70,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)
-        return [min(1.0, size / self.expected / (size / rate - START)) for size, rate in both]
+        return [min(1.0, size / self.expected / (size / rate - CALL)) for size, rate in both]
 
 
 def devices_of(ranks: int, hosts: int = 1) -> Devices:

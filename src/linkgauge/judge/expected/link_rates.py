@@ -6,14 +6,13 @@ out."""
 from __future__ import annotations
 
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import astuple
 
-from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.bundles import LinkBundle, coding
 from linkgauge.model.hardware.inventory import PciFunction, PciLink, Reading
 from linkgauge.model.hardware.map import Flow
@@ -31,6 +30,10 @@ class Unknown(Exception):
     """Raised if the path of a transfer is unknown. The text is the reason."""
 
 
+LOOSE = 0.5
+"""The share below which a figure is low if what is expected is only known roughly: kernels reading
+over PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against
+the DIMMs' rate. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 START = 100e-6
 """The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25, by
 rblnBandwidthLatencyTest's page). A shorter transfer says nothing about a link."""
@@ -77,9 +80,11 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
     def flow(self, *, cost: bool) -> Flow:
         """Returns the bytes that each link carries per payload byte, with overhead if `cost`."""
-        taken = grouped((use.segment, use.cost if cost else use.least) for use in self.uses)
-        parts = {segment: sum(own) for segment, own in taken.items()}
-        return Flow(tuple((segment, part) for segment, part in parts.items() if part))
+        parts: defaultdict[tuple[str, str], float] = defaultdict(float)
+        for use in self.uses:
+            if taken := use.cost if cost else use.least:
+                parts[use.segment] += taken
+        return Flow(tuple(parts.items()))
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
@@ -122,9 +127,10 @@ def pcie_path(
     """Returns the PCIe path of a transfer's share `part`. Raises Unknown for an unknown link."""
     if not crossed:
         return ExpectedPath()
-    packets = _packets(access, kernel, [wire for wire, _ in crossed])
-    known = ((_narrowest(wire, trained.get(wire.device or "")), to) for wire, to in crossed)
-    uses = [use for lanes, to in known if lanes for use in packets.uses(lanes, to, part)]
+    packets, uses = _packets(access, kernel, crossed), list[Use]()
+    for wire, to in crossed:
+        if (lanes := _narrowest(wire, trained.get(wire.device or ""))) is not None:
+            uses += packets.uses(lanes, to, part)
     loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
     return ExpectedPath(tuple(uses), loose=loose)
 
@@ -155,7 +161,8 @@ class _Lanes(NamedTuple):
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     """Returns the speed and width of a link: `sampled` (read under load), or else what its slower
     end reports. If unknown, returns None or, for a device's link, raises Unknown."""
-    lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
+    lower = wire.lower.link if wire.lower else PciLink()
+    upper = wire.upper.link if wire.upper else PciLink()
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
         raise Unknown(f"speed or width of the PCIe link of {wire.device} is unknown")
@@ -163,18 +170,18 @@ def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     return min(ends, key=operator.attrgetter("rate"), default=None)
 
 
-def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
-    ends = [end for wire in wires for end in (wire.lower, wire.upper) if end]
+def _packets(access: Access, kernel: bool, crossed: Sequence[tuple[Wire, str]]) -> _Packets:
+    ends = [end for wire, _ in crossed for end in (wire.lower, wire.upper) if end]
     known = [end.max_payload for end in ends if end.max_payload]
     payload = min(known, default=MAX_PAYLOAD)
-    own = wires[0].lower
+    own = crossed[0][0].lower
     request = (own.max_read_request if own else None) or MAX_READ_REQUEST
     assumed = "" if known else " (assumed)"
     if access == "write":
         lines = kernel or _writes_lines(own)
         size = min(payload, LINE) if lines else payload
         return _Packets("write", size, None, "" if lines else assumed)
-    root = wires[-1].upper
+    root = crossed[-1][0].upper
     short = root is not None and 0 < (root.link.max_speed or 0) <= _SHORT_UP_TO
     size = min(payload, SHORT_COMPLETION if short else COMPLETION)
     return _Packets("completion", size, min(request, LINE) if kernel else request, "")

@@ -26,7 +26,8 @@ class Nominal:
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._ceilings = ceilings
         self._best = at_best(machine)
-        self._degraded = frozenset(map(parse_memory, _degraded(machine, self._best)))
+        degraded = () if self._best is machine else _degraded(machine, self._best)
+        self._degraded = frozenset(map(parse_memory, degraded))
 
     @cached_property
     def _expectations(self) -> Expectations:
@@ -96,6 +97,9 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
     """Makes inactive links active. If their remote end is unknown, copies it from active links."""
+    best = _at_most(accelerator.link, accelerator.link)
+    if not any(link.active is False for link in accelerator.links):
+        return accelerator if best == accelerator.link else replace(accelerator, link=best)
     active = [link for link in accelerator.links if link.active]
     remotes, rates = {link.remote for link in active}, {link.rate for link in active}
 
@@ -106,8 +110,4 @@ def _with_all_links(accelerator: Accelerator) -> Accelerator:
             return link
         return replace(link, active=True, remote=remote, rate=rate)
 
-    links = tuple(map(up, accelerator.links))
-    link = _at_most(accelerator.link, accelerator.link)
-    if (links, link) == (accelerator.links, accelerator.link):
-        return accelerator
-    return replace(accelerator, links=links, link=link)
+    return replace(accelerator, links=tuple(map(up, accelerator.links)), link=best)

@@ -25,6 +25,8 @@ def run_of(run: Run) -> Run:
     """Corrects the read speed of each link that carried more bytes than this speed allows."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
+    if not carried:
+        return run
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
     if not proven:
         return run
@@ -62,7 +64,7 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _ends(wire: Wire) -> list[PciFunction]:
-    return [end for end in (wire.lower, wire.upper) if end and wire.kind == "pcie"]
+    return [*filter(None, (wire.lower, wire.upper))] if wire.kind == "pcie" else []
 
 
 def _rests(wire: Wire) -> bool:

@@ -39,7 +39,6 @@ class Paths:
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine
         self.host = HostMemory(machine, ceilings)
-        self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
         self._joined = cache(self._find_joined)
         self._fabric = cache(fabric_path)
@@ -67,7 +66,8 @@ class Paths:
 
     def _find_memory(self, memory: Memory, alone: bool, share: float) -> ExpectedPath:
         place = str(memory.place)
-        if place in self._shares_host:
+        device = self.machine.by_memory.get(place)
+        if device is not None and device.shares_host_memory:
             raise Unknown(f"{place} uses the host's memory")
         if memory.is_host:
             if memory.kind in ("pageable", "managed"):
@@ -120,10 +120,10 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        own = [wire.lower for wire, _ in crossed if wire.device]
-        placed = all(function and function.numa_node is not None for function in own)
-        if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
-            yield "the link between the device's node and this one is unknown"
+        if nodes and any(wire.kind == "socket" for wire, _ in crossed):
+            own = [wire.lower for wire, _ in crossed if wire.device]
+            if all(function and function.numa_node is not None for function in own):
+                yield "the link between the device's node and this one is unknown"
         if not nodes and any(is_node(crossing.end) for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
             bridge = "the route crosses the host bridge, whose rate is unknown"

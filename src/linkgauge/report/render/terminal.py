@@ -198,7 +198,8 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     before: Block | None = None
     is_blank = True
     for block in blocks:
-        if _is_empty(block):
+        is_empty = isinstance(block, Prose) and not block.lines
+        if is_empty or (isinstance(block, Table) and not block.columns):
             continue
         if isinstance(before, _ALOOF) or isinstance(block, _ALOOF):
             yield from () if is_blank else (Text(),)
@@ -216,14 +217,11 @@ def print_blocks(console: Console, blocks: Iterable[Block]) -> None:
         console.print(line)
 
 
-def _is_empty(block: Block) -> bool:
-    if isinstance(block, Table):
-        return not block.columns
-    return isinstance(block, Prose) and not block.lines
-
-
 def styled(line: Line) -> Text:
-    return Text.assemble(*((span.text, STYLES[span.tone]) for span in line))
+    text = Text()
+    for span in line:
+        text.append(span.text, STYLES[span.tone])
+    return text
 
 
 def _lines(block: Block) -> Iterator[RenderableType]:
@@ -278,15 +276,20 @@ def _branches(depths: Sequence[int]) -> list[str]:
     return found[::-1]
 
 
+_NOTHING = Shade("·", "dim")
+
+
 def _heat(heat: Heat) -> Iterator[RenderableType]:
     yield _hanging(heat.title)
     signs = max((len(s.sign) for row in heat.shades for s in row if s is not None), default=0)
     heads = [Column(heat.corner), *(Column(name + " " * signs, True) for name in heat.columns)]
-    places = [[shade or Shade("·", "dim") for shade in row] for row in heat.shades]
-    rows = [
-        [Entry(name, tone="name"), *(Entry(f"{s.text}{s.sign:<{signs}}", tone=s.tone) for s in row)]
-        for name, row in zip(heat.rows, places, strict=True)
-    ]
+    rows = []
+    for name, shades in zip(heat.rows, heat.shades, strict=True):
+        row = [Entry(name, tone="name")]
+        for shade in shades:
+            shown = shade or _NOTHING
+            row.append(Entry(f"{shown.text}{shown.sign:<{signs}}", tone=shown.tone))
+        rows.append(row)
     yield Columns(Text(heat.caption), heads, rows, even=True)
     yield from map(_hanging, heat.lines)
 

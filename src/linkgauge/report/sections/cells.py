@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import place_of
+from linkgauge.model.cell_id import bytes_of, place_of
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
@@ -33,7 +33,6 @@ from linkgauge.report.results import (
     heading,
     label,
     marks,
-    size_of,
     usual_size,
     verdict,
     without_empty,
@@ -101,7 +100,9 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 def _name(result: Result, cell: CellResult, usual: int) -> str:
     words = in_words(result, cell)
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
-    own = None if cell.operation == "ping-pong" else size_of(result, cell)  # always a cache line
+    own = (
+        None if cell.operation == "ping-pong" else bytes_of(cell, result.size)
+    )  # always a cache line
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
     name = words or f"{result.benchmark}{'' if only else f' {place_of(result, cell)}'}"
     return f"{name}{size}"

@@ -78,7 +78,8 @@ class ResultView(NamedTuple):
 
     def below(self, *more: Line | None) -> tuple[Line, ...]:
         is_named = self.form in ("rows", "transfers")
-        lines = [*below_lines(self.results, named=is_named), *self._fits()]
+        lines = [*below_lines(self.results, named=is_named)]
+        lines += self._fits() if self.run.lines else ()
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:
             rest = f"and {len(lines) - MOST_LINES} more remarks"
             lines = [*lines[:MOST_LINES], plain(rest, "dim")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from linkgauge.model.cell_id import place_of
@@ -40,7 +41,6 @@ from linkgauge.report.results import common, heading, label, marks, title_line, 
 from linkgauge.report.words.remarks import below_lines
 
 from .figures import WHOLE, ResultView, blocks_of
-from .latency import percentiles
 
 if TYPE_CHECKING:
     from linkgauge.report.curves import At
@@ -88,10 +88,11 @@ def _heat(
     view: ResultView, title: Line, caption: str, columns: Sequence[str], found: Sequence[Shaded],
     left: Line | None = None,
 ) -> Heat:  # fmt: skip
-    signs = legend(one for _, row in found for one in row)
+    names, shades = zip(*found, strict=True)
+    signs = legend(chain.from_iterable(shades))
     return Heat(
-        view.anchor, title, caption, "", [label(name) for name, _ in found],
-        [label(name) for name in columns], [own for _, own in found], view.below(signs, left),
+        view.anchor, title, caption, "", [*map(label, names)], [*map(label, columns)], shades,
+        view.below(signs, left),
     )  # fmt: skip
 
 
@@ -195,8 +196,10 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
         yield heat
     for matrix in concurrent_matrices(result):
         yield _heat_of(matrix.name, matrix, _dim(matrix.figures), result)
-    yield from percentiles(result)
+    from .latency import percentiles
     from .sizes import level_lines
+
+    yield from percentiles(result)
 
     lines = (*level_lines(result), *below_lines([result], detailed=True))
     if lines:

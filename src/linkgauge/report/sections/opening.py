@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from statistics import median
 
 from linkgauge.judge.outcome import Outcome
@@ -184,12 +185,14 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
 
 
 def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
-    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
+    for count, name, tone in counts:
+        if count:
+            yield Tile(f"{count:,}", name, tone)
 
 
 def _judged(run: Run) -> Iterator[Tile]:
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
-    verdicts = Counter(cell.verdict for cell in passed)
+    verdicts = Counter(map(attrgetter("verdict"), passed))
     known = judged_of(run)
     well, low = verdicts["ok"] - known.cpus - known.others, verdicts["low"]
     as_peers, some = known.cpus + known.others, known.cpus if known.others else "all"

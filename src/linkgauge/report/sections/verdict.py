@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
 from shlex import quote
 
@@ -167,11 +166,16 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
     """Yields the first prose of a remedy, and the commands up to the next prose. If the first
     command changes nothing, yields no other command."""
-    prose = list(takewhile(lambda step: not isinstance(step, Command), found))
-    commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
+    prose, commands = list[Step](), list[Command]()
+    for step in found:
+        if isinstance(step, Command):
+            commands.append(step)
+        elif commands:
+            break
+        else:
+            prose.append(step)
     yield from prose if commands else prose[:1]
-    first = commands[0] if commands else None
-    alone = isinstance(first, Command) and first.only_looks and not first.sets
+    alone = commands and commands[0].only_looks and not commands[0].sets
     yield from commands[:1] if alone else commands
 
 

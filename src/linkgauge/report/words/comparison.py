@@ -34,8 +34,10 @@ _WORDS: dict[Kind, tuple[str, Unit]] = {
 
 def compared(run: Run) -> str:
     """Returns the comparison, or an empty text if the run is not of a real host's memory."""
+    if run.simulated or any(one.backend != "host" for one in run.results):
+        return ""
     here = {kind: figure for kind, figure in _found(run) if figure is not None}
-    if run.simulated or "read" not in here or any(one.backend != "host" for one in run.results):
+    if "read" not in here:
         return ""
     host = run.machine.known.host
     if host.memory_rate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from linkgauge.model.cell_id import place_of
@@ -49,7 +50,11 @@ def against(cell: CellResult) -> str:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
+    return f"{result.benchmark} {text}" if are_several(results) else text
+
+
+def are_several(results: Sequence[Result]) -> bool:
+    return len(set(map(attrgetter("benchmark"), results))) > 1
 
 
 def compared(result: Result, cell: CellResult) -> str:

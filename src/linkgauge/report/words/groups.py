@@ -33,9 +33,13 @@ class FindingGroup(msgspec.Struct, frozen=True):
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
     equivalent = equivalent_findings(findings)
     causes = {finding.name: group[0] for group in equivalent for finding in group}
-    found = [(_first_cause(group[0], causes), group) for group in equivalent]
-    below = grouped((cause, group) for cause, group in found if cause is not group[0])
-    tops = (group for cause, group in found if cause is group[0])
+    tops, below = list[list[Finding]](), dict[Finding, list[list[Finding]]]()
+    for group in equivalent:
+        cause = _first_cause(group[0], causes)
+        if cause is group[0]:
+            tops.append(group)
+        else:
+            below.setdefault(cause, []).append(group)
     return [FindingGroup(group, below.get(group[0], ())) for group in tops]
 
 

@@ -13,10 +13,10 @@ from linkgauge.model.names import range_of
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import brief, concurrent_matrices, matrices, shown
+from linkgauge.report.matrix import brief, concurrent_matrices, load, matrices, shown
 from linkgauge.report.sections import of_rooms
 
-from .expectations import beside_lines, in_result, reasons_lines
+from .expectations import are_several, beside_lines, in_result, reasons_lines
 from .run_notes import modes
 from .sentences import first_of
 
@@ -71,9 +71,11 @@ def below_lines(
     if not named:
         for verdict in _TELLING:
             yield from beside_lines(results, verdict)
-    cells = [(cell, one.unit) for one, cell in cells_of(results)]
-    yield from reasons_lines(each for each in cells if detailed or each[0].verdict in _TELLING)
-    several = len({one.benchmark for one in results}) > 1
+    yield from reasons_lines(
+        (cell, one.unit) for one, cell in cells_of(results)
+        if detailed or cell.verdict in _TELLING
+    )  # fmt: skip
+    several = are_several(results)
     for result in results:
         name = Span(f"{result.benchmark}: " if several else "", "dim")
         for own in _own_lines(result, detailed=detailed):
@@ -89,9 +91,10 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
         yield from _range_lines(result)
         yield from steal_lines(result)
     if len(result.cells) > 1:
-        from linkgauge.report.sections.latency import falling_lines
+        if any(map(load, result.cells)):
+            from linkgauge.report.sections.latency import falling_lines
 
-        yield from falling_lines(result)
+            yield from falling_lines(result)
         yield from page_lines(result)
     if any(cell.does.product for cell in result.cells):
         from linkgauge.report.sections.telemetry import state_lines
@@ -125,14 +128,13 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    several = len({result.benchmark for result in results}) > 1
     found = tabled(
         ((cell.status, cell.reason), in_result(results, result, str(cell.place)), None)
         for result, cell in cells_of(results)
         if cell.status not in ("pass", "skip")
         or (cell.status == "skip" and cell.reason != result.reason)
     )
-    separator = ", " if several else " "
+    separator = ", " if are_several(results) else " "
     for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
         yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
 
@@ -174,17 +176,19 @@ def page_lines(result: Result) -> Iterator[Line]:
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
         return
-    for row, own in grouped((cell.row, cell) for cell in cells).items():
-        figures = {_kind(cell): _median(cell) for cell in own}
-        yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
-        yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+    if any(map(_kind, cells)):
+        for row, own in grouped((cell.row, cell) for cell in cells).items():
+            figures = {_kind(cell): _median(cell) for cell in own}
+            yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
+            yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+    arrays = [cell for cell in cells if cell.does.array is not None and len(cell.transfers) == 1]
     nodes = tabled(
         (
             (cell.row, *(memory.kind for memory in cell.transfers[0].memories)),
             "" if place == cell.transfers[0].engine.owner else str(place),
             _median(cell),
         )
-        for cell in cells
+        for cell in arrays
         if (place := _node_of(cell)) is not None
     )
     for (row, *_), figures in nodes.items():
@@ -193,8 +197,6 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    if cell.does.array is None or len(cell.transfers) != 1:
-        return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
     return places.pop() if len(places) == 1 else None
 

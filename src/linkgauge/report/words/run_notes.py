@@ -180,12 +180,14 @@ def more_precise(run: Run, *, is_busy: bool = False) -> str:
 
 
 def unreached(run: Run) -> str | None:
+    if not run.budget:
+        return None
     left = [
         (result.benchmark, number, len(result.cells))
         for result in run.results
         if (number := sum(cell.kind == "budget" for cell in result.cells))
     ]
-    if not left or not run.budget:
+    if not left:
         return None
     whole = dict.fromkeys(name for name, number, all_ in left if number == all_)
     names = list(dict.fromkeys((*whole, *(name for name, _, _ in left))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -103,4 +104,4 @@ def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, s
         for result, cell in cells_of(run.results)
         if cell.verdict == verdict and (low := lowest_share(cell)) is not None
     ]  # fmt: skip
-    return sorted(found, key=lambda one: one[0])
+    return sorted(found, key=itemgetter(0))

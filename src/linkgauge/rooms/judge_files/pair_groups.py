@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from statistics import median
 from typing import TypeVar
 
@@ -54,7 +54,7 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     """Returns links as in `nvidia-smi topo -m`, and a sentence about them, from the first benchmark
     whose figures show a topology. Both are empty if the product has a switch."""
     if product is not None and product.usual == "switch":
-        return {}, ""
+        return _joined_as_four(measured, product)
     least = 1 if product is not None and product.links and not product.usual else 2
     direct = (
         (own, product.reach["_sm" in name] if product is not None else 1.0)
@@ -68,6 +68,21 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
     )  # fmt: skip
     found = (_joined(groups, product, reach) for groups, reach in tried if _is_tight(groups))
     return next(filter(None, found), ({}, ""))
+
+
+def _joined_as_four(measured: Mapping[str, Pairs], product: Product) -> Joined:
+    """Finds the links of a board of four, which joins each pair by a third of the links of one, and
+    has no switch. Empty if the usual pair has another figure, or the product is on no such board.
+    """
+    kind, links, _ = product.links or ("", 0, 0.0)
+    for name, own in measured.items() if product.fours else ():
+        ends, rate = sorted({a for a, _ in own}), median(own.values())
+        count = _links(rate, rate, product, product.reach["_sm" in name])
+        if len(ends) == 4 and count == links // 3 and not name.endswith("_staged"):
+            said = f"{count_of(count, f'{kind} link')} to 3 others each: {rate / 1e9:.3g} GB/s"
+            found = f"figures between accelerators show a board without a switch, {said}"
+            return dict.fromkeys(combinations(ends, 2), f"NV{count}"), found
+    return {}, ""
 
 
 Levels = Sequence[tuple[float, set[frozenset[int]]]]

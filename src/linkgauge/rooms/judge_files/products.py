@@ -65,6 +65,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     c2c: float | None = None
     copies: float | None = None
     usual: str = ""
+    fours: bool = False
     host: tuple[int, int, int, float] | None = None
     nvls: float | None = None
     peers: str = "all"

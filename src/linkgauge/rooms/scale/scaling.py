@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
-from linkgauge.judge.expected.healthy import LOOSE
+from linkgauge.judge.expected.link_rates import LOOSE
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.by_name import by_name
