@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from linkgauge import __version__
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.cli.tool_options import (
-    Parser,
     ToolOption,
+    ToolOptions,
     UsageError,
     decimal,
     help_lines,
     one_of,
+    option,
     whole,
 )
 from linkgauge.judge.limits import hold_run
@@ -36,31 +35,6 @@ MOST_TILES = 32
 _SAMPLE = 100
 _NO_TIMEOUT = 1e6
 _MOST = 10**9
-
-
-class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The options of gc-hosttraffictest. Bandwidths are in 10^9 bits a second."""
-
-    device: int
-    tests: tuple[Combination, ...]
-    has_timeout: bool
-    tiles: int = MOST_TILES
-    blocks: int = 4
-    iterations: int = 100_000
-    duration: float = 5.0
-    least_tile: float = 0.0
-    least_host: float = 0.0
-    repeat: int = 1
-    json_output: bool = False
-    verbose: bool = False
-
-    @property
-    def uses_tiles(self) -> bool:
-        return any(test.device for test in self.tests)
-
-    @property
-    def uses_host(self) -> bool:
-        return any(test.host for test in self.tests)
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
@@ -111,24 +85,16 @@ def _settings(options: HostTrafficOptions) -> Settings:
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
-    settings = Settings(
-        sizes=(TRANSFER * streams * each,),
-        samples=samples,
-        loops=loops,
-        timeout=None if options.has_timeout else _NO_TIMEOUT,
-        engines=EngineSettings(
-            tuned=False, pieces=traffic.make_pieces(TRANSFER, options.blocks * BLOCK, streams)
-        ),
-    )
-    if options.uses_tiles:
-        return settings
-    return msgspec.structs.replace(
-        settings,
-        sizes=(BUFFER,),
-        samples=None,
-        loops=None,
-        precision=0.0,
-        max_time=options.duration,
+    how: dict[str, Any] = {
+        "sizes": (TRANSFER * streams * each,), "samples": samples, "loops": loops
+    }  # fmt: skip
+    if not options.uses_tiles:
+        how = {"sizes": (BUFFER,), "precision": 0.0, "max_time": options.duration}
+    pieces = traffic.make_pieces(TRANSFER, int(options.blocks) * BLOCK, streams)
+    return Settings(
+        timeout=_NO_TIMEOUT if options.no_timeout else None,
+        engines=EngineSettings(tuned=False, pieces=pieces),
+        **how,
     )
 
 
@@ -151,57 +117,84 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-OPTIONS = (
-    ToolOption("-j [ --json-output ]", "Emit JSON output"),
-    ToolOption("-d [ --device-id ] arg", "Device id", whole, "device", 0, 4095),
-    ToolOption(
-        "-n [ --num-tiles ] arg", "Number of tiles: 1 to 32 (default: 32)", whole, "tiles",
-        1, MOST_TILES,
-    ),
-    ToolOption("-r [ --remote-buffers ]", "Use remote buffers (no effect: all buffers are)"),
-    ToolOption(
+class HostTrafficOptions(ToolOptions):
+    """The options of gc-hosttraffictest. Bandwidths are in 10^9 bits a second."""
+
+    json_output: bool = option("-j [ --json-output ]", "Emit JSON output")
+    device: int | None = option("-d [ --device-id ] arg", "Device id", whole, least=0, most=4095)
+    tiles: int = option(
+        "-n [ --num-tiles ] arg", "Number of tiles: 1 to 32 (default: 32)", whole, MOST_TILES,
+        least=1, most=MOST_TILES,
+    )  # fmt: skip
+    remote_buffers: bool = option(
+        "-r [ --remote-buffers ]", "Use remote buffers (no effect: all buffers are)"
+    )
+    blocks: str = option(
         "-p [ --payload-blocks ] arg",
-        "Number of 64 byte blocks per transfer: 2|4 (default: 4)", one_of("2", "4"), "blocks",
-    ),
-    ToolOption(
+        "Number of 64 byte blocks per transfer: 2|4 (default: 4)", one_of("2", "4"), "4",
+    )  # fmt: skip
+    iterations: int = option(
         "-i [ --iterations ] arg",
         "Number of 4KB transfers per tile (affects test duration)\n(default: 100000)", whole,
-        "", 1, _MOST,
-    ),
-    ToolOption(
+        100_000, least=1, most=_MOST,
+    )  # fmt: skip
+    duration: float = option(
         "--test-duration arg",
-        "Test duration in seconds for tests without IPU tile\naccess (default: 5)", decimal,
-        "duration", 0.001, 10**6,
-    ),
-    ToolOption("--tile-read", "Measure IPU tile read performance"),
-    ToolOption("--tile-write", "Measure IPU tile write performance"),
-    ToolOption("--tile", "Alternative for --tile-read --tile-write"),
-    ToolOption("--host-read", "Measure host RDMA read performance"),
-    ToolOption("--host-write", "Measure host RDMA write performance"),
-    ToolOption("--host", "Alternative for --host-read --host-write"),
-    ToolOption(
+        "Test duration in seconds for tests without IPU tile\naccess (default: 5)", decimal, 5.0,
+        least=0.001, most=10**6,
+    )  # fmt: skip
+    tile_read: bool = option("--tile-read", "Measure IPU tile read performance")
+    tile_write: bool = option("--tile-write", "Measure IPU tile write performance")
+    tile: bool = option("--tile", "Alternative for --tile-read --tile-write")
+    host_read: bool = option("--host-read", "Measure host RDMA read performance")
+    host_write: bool = option("--host-write", "Measure host RDMA write performance")
+    host: bool = option("--host", "Alternative for --host-read --host-write")
+    least_tile: float = option(
         "--min-tile-bandwidth arg",
         "Minimum tile bandwidth (Gbps) expected - fails if not\nreached (default: 0)", decimal,
-        "least_tile", 0, 10**9,
-    ),
-    ToolOption(
+        0.0, least=0, most=10**9,
+    )  # fmt: skip
+    least_host: float = option(
         "--min-host-bandwidth arg",
-        "Minimum bandwidth (Gbps) expected - fails if not reached\n(default: 0)", decimal,
-        "least_host", 0, 10**9,
-    ),
-    ToolOption("--no-timeout", "Suppress test timeout"),
-    ToolOption(
+        "Minimum bandwidth (Gbps) expected - fails if not reached\n(default: 0)", decimal, 0.0,
+        least=0, most=10**9,
+    )  # fmt: skip
+    no_timeout: bool = option("--no-timeout", "Suppress test timeout")
+    no_reset: bool = option(
         "--suppress-failure-reset", "Suppress safety reset on failure (no effect: there is none)"
-    ),
-    ToolOption("-v [ --verbose ]", "Verbose output"),
-    ToolOption("--use-secondary", "Use C600 secondary PCIe interface (refused)"),
-    ToolOption(
+    )
+    verbose: bool = option("-v [ --verbose ]", "Verbose output")
+    secondary: bool = option("--use-secondary", "Use C600 secondary PCIe interface (refused)")
+    overview: bool = option(
         "--dump-tile-overview", "Dump tile overview upon failure (no effect: there is none)"
-    ),
-    ToolOption(
-        "-R [ --repeat ] arg", "Number of times to repeat test (default: 1)", whole, "", 1, _MOST
-    ),
-)  # fmt: skip
+    )
+    repeat: int = option(
+        "-R [ --repeat ] arg", "Number of times to repeat test (default: 1)", whole, 1,
+        least=1, most=_MOST,
+    )  # fmt: skip
+
+    @property
+    def tests(self) -> tuple[Combination, ...]:
+        tile, host = self._accesses("tile"), self._accesses("host")
+        if tile == host == {None}:
+            return traffic.TOGETHER
+        tests = (*traffic.DEVICE_ALONE, *traffic.HOST_ALONE, *traffic.TOGETHER)
+        return tuple(test for test in tests if test.device in tile and test.host in host)
+
+    def _accesses(self, side: str) -> set[str | None]:
+        every = getattr(self, side)
+        asked = (one for one in ("read", "write") if every or getattr(self, f"{side}_{one}"))
+        return {*asked} or {None}
+
+    @property
+    def uses_tiles(self) -> bool:
+        return any(test.device for test in self.tests)
+
+    @property
+    def uses_host(self) -> bool:
+        return any(test.host for test in self.tests)
+
+
 _TEXTS = (
     ToolOption("-h [ --help ]", "Produce help message"),
     ToolOption("--version", "Version number"),
@@ -210,17 +203,15 @@ HELP = f"""\
 Usage: gc-hosttraffictest -d {{device id}} [options]
 
 Allowed options:
-{help_lines((*OPTIONS, *_TEXTS), 28)}"""
+{help_lines((*HostTrafficOptions.table(), *_TEXTS), 28)}"""
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions:
-    given = Parser(OPTIONS).given(arguments)
-    if "device" not in given:
+    options = HostTrafficOptions.of(arguments)
+    if options.device is None:
         raise UsageError("-d: give the id of the device, such as -d 0")
-    if "use_secondary" in given:
+    if options.secondary:
         raise UsageError("--use-secondary: only a C600 has a secondary PCIe interface")
-    tests = {"tests": _tests(given), "has_timeout": "no_timeout" not in given}
-    options = msgspec.convert(given | tests, HostTrafficOptions, strict=False)
     for side, least, used in (
         ("tile", options.least_tile, options.uses_tiles),
         ("host", options.least_host, options.uses_host),
@@ -228,18 +219,3 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions:
         if least and not used:
             raise UsageError(f"--min-{side}-bandwidth: no {side} transfers are measured")
     return options
-
-
-def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    tile, host = (_accesses(given, side) for side in ("tile", "host"))
-    if tile == host == {None}:
-        return traffic.TOGETHER
-    tests = (*traffic.DEVICE_ALONE, *traffic.HOST_ALONE, *traffic.TOGETHER)
-    return tuple(test for test in tests if test.device in tile and test.host in host)
-
-
-def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    asked: set[str | None] = {
-        access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
-    }
-    return asked or {None}

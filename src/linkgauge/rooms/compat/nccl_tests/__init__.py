@@ -146,7 +146,7 @@ class _Test:
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
         if 0 < most < self._options.most:
             least = min(self._options.least, most)
-            self._options = replace(self._options, least=least, most=most)
+            self._options = NcclOptions(**vars(self._options) | {"least": least, "most": most})
             show(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
     def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
