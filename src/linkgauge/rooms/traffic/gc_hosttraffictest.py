@@ -3,12 +3,15 @@ and a kernel's access for the payload. Ignores `-r` and `--suppress-failure-rese
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from linkgauge import __version__
-from linkgauge.cli.tool import Context, Where, measure, opened
+from linkgauge.cli.tool import Context, Quiet, Where, measure, opened
 from linkgauge.cli.tool_options import (
     ToolOption,
     ToolOptions,
@@ -19,14 +22,103 @@ from linkgauge.cli.tool_options import (
     option,
     whole,
 )
-from linkgauge.judge.limits import hold_run
-from linkgauge.model.documents.result import Run, exit_code
+from linkgauge.judge.limits import Objection, hold_run, objected
+from linkgauge.model.documents.result import CellResult, Result, Run, exit_code
 from linkgauge.model.errors import InputError
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.units import count_of
+from linkgauge.report.words.sentences import sentence
 
 from . import benchmarks as traffic
-from . import gc_hosttraffictest_text as text
-from .benchmarks import BUFFER, Combination, objection
+from .benchmarks import BUFFER, Combination, Volume, gigabits, objection, volume_of
+
+TILE = "tile"
+_SIDES = {"host": "host", "device": TILE}
+_BAR = 40
+
+
+@dataclass
+class ProgressPrinter(Quiet):
+    tests: int
+    objection: Objection
+    lines: bool
+    verbose: bool
+    done: int = 0
+
+    def completed(self, result: Result) -> None:
+        for cell in map(partial(objected, self.objection), result.cells):
+            self.done += 1
+            if self.verbose:
+                print(bar(self.done, self.tests), file=sys.stderr, flush=True)
+            title, volume = _title(cell), volume_of(cell)
+            if volume is not None and self.lines:
+                print(line(title, volume), flush=True)
+                if self.verbose:
+                    print("\n".join(details(cell, volume)), flush=True)
+            if cell.reason is not None:
+                print(f"ERROR: {title}: {cell.reason}", file=sys.stderr, flush=True)
+
+
+def bar(done: int, count: int) -> str:
+    full = _BAR * done // count
+    return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
+
+
+def line(title: str, volume: Volume) -> str:
+    before, _, behind = title.partition("buffer")
+    names = {
+        "host": "RDMA host write" if "->" in before else "RDMA host read",
+        "device": "tile write" if "<-" in behind else "tile read",
+    }
+    figures = [f"{gigabits(volume.rate(side))} Gbps {names[side]}" for side in volume.moved]
+    return f"{title}:  {', '.join(figures)}, for {volume.seconds:.2f} seconds."
+
+
+def details(cell: CellResult, volume: Volume) -> Iterator[str]:
+    for side, moved in volume.moved.items():
+        yield f"  {_SIDES[side].title()} data transferred: {round(moved)} bytes"
+    samples = count_of(len(cell.samples), "sample")
+    yield f"  {samples} of {count_of(cell.loops, 'pass', 'passes')} over the buffer"
+    yield from (f"  Note: {sentence(note)}" for note in cell.notes)
+
+
+def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
+    what = "Host threads in a device's stead" if device is None else f"{device.model}"
+    sizes = f"{count_of(tiles, 'tile')}, {count_of(len(tests), 'test')}"
+    return f"Device: {what}; {sizes}"
+
+
+def document(
+    configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
+) -> str:
+    """Returns the results as JSON. All values are strings; fractions have 17 significant digits."""
+    root: dict[str, Mapping[str, object]] = {"configuration": configuration}
+    for number, run in enumerate(runs):
+        cells = [cell for result in run.results for cell in result.cells]
+        root[f"repeat_{number}"] = {
+            test.name(TILE): _fields(cell) for test, cell in zip(tests, cells, strict=False)
+        }
+    return json.dumps(root, indent=4)
+
+
+def _fields(cell: CellResult) -> dict[str, str]:
+    fields = {"description": _title(cell)}
+    volume = volume_of(cell)
+    if volume is not None:
+        fields["duration_seconds"] = f"{volume.seconds:.17g}"
+        for side, moved in volume.moved.items():
+            fields[f"{_SIDES[side]}_data_transferred_bytes"] = str(round(moved))
+        for side in volume.moved:
+            fields[f"{_SIDES[side]}_transfer_speed_gbps"] = f"{volume.rate(side) * 8e-9:.17g}"
+    if cell.reason is not None:
+        fields["error"] = cell.reason
+    return fields
+
+
+def _title(cell: CellResult) -> str:
+    return cell.row.replace("device", TILE)
+
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
@@ -62,12 +154,12 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
     sides = traffic.sides_of(context.fabric, "sm", options.tiles)
     benchmarks = traffic.lay_out(options.tests, sides, context.backend)
     if options.verbose and not options.json_output:
-        print(text.heading(next(iter(context.devices), None), options.tests, options.tiles))
+        print(heading(next(iter(context.devices), None), options.tests, options.tiles))
     runs: list[Run] = []
     for number in range(options.repeat):
         if not options.json_output:
             print(f"Running test sequence {number + 1}/{options.repeat}", flush=True)
-        progress = text.ProgressPrinter(
+        progress = ProgressPrinter(
             len(options.tests), judged, lines=not options.json_output, verbose=options.verbose
         )
         first = number * sum(len(benchmark.cells) for benchmark in benchmarks)
@@ -76,7 +168,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
         if runs[-1].finished is None:
             break
     if options.json_output:
-        print(text.document(_configuration(options), options.tests, runs))
+        print(document(_configuration(options), options.tests, runs))
     return next(filter(None, map(exit_code, runs)), 0)
 
 
