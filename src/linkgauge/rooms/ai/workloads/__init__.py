@@ -50,8 +50,7 @@ class Workloads:
                 return (Prefill if asked.kind == "prefill" else Decode)(decoder, asked, reference)
             case "streamed":
                 positions = max(LONGEST, asked.prompt)
-                size = asked.shape, asked.numbers, asked.seed, positions
-                return Streamed(Decoder(site, *size, resident=False), asked)
+                return Streamed(Decoder(site, asked, positions, resident=False), asked)
             case "training":
                 ranks = self.ranks(site, asked)
                 try:
@@ -80,8 +79,7 @@ class Workloads:
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
-            made = Decoder(site, asked.shape, asked.numbers, asked.seed, positions)
-            self._decoder = key, made
+            self._decoder = key, Decoder(site, asked, positions)
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:

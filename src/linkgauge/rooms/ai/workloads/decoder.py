@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from linkgauge.model.operations.workload import ModelShape, NumberKind
+from linkgauge.model.operations.workload import ModelShape, Workload
 
 from .site import Site
 
@@ -204,18 +204,11 @@ class Decoder:
     """A Llama model with random weights. Unless `resident`, its layers are not on the device."""
 
     def __init__(
-        self,
-        site: Site,
-        shape: ModelShape,
-        numbers: NumberKind,
-        seed: int,
-        positions: int,
-        *,
-        resident: bool = True,
+        self, site: Site, asked: Workload, positions: int, *, resident: bool = True
     ) -> None:
-        torch, self.site, self.shape = site.torch, site, shape
-        self.numbers, self.kind = numbers, site.number_type(numbers)
-        generator = torch.Generator(site.device).manual_seed(seed)
+        torch, self.site, self.shape = site.torch, site, asked.shape
+        self.numbers, self.kind, shape = asked.numbers, site.number_type(asked.numbers), self.shape
+        generator = torch.Generator(site.device).manual_seed(asked.seed)
         self.embedding = torch.empty(
             shape.vocabulary, shape.hidden, dtype=self.kind, device=site.device
         ).normal_(0.0, _DEVIATION, generator=generator)
