@@ -15,7 +15,6 @@ import linkgauge
 from linkgauge.benchmarks.memory_stream import array_work
 from linkgauge.cli.tool import Where, helpful, opened, show
 from linkgauge.cli.tool_options import ToolOptions, UsageError, digits, option, whole
-from linkgauge.model.counters import ThreadSteps
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, host
@@ -213,15 +212,13 @@ def run_sysbench(arguments: Sequence[str], where: Where) -> int:
 
     (cell,), _, code = _measured(where, settings, threads, {known[limit]: work})
     if cell.summary is not None and cell.counters is not None:
-        print(_sysbench_text(cell.summary.median, cell.counters.threads))
+        events, times = zip(
+            *((one.steps, one.seconds) for one in cell.counters.threads), strict=True
+        )
+        print(_SYSBENCH_TEXT.format(
+            rate=cell.summary.median, total=max(times), events=sum(events), none=NONE,
+            mean=1e3 * sum(times) / sum(events), sum=1e3 * sum(times),
+            events_each=statistics.fmean(events), events_off=statistics.pstdev(events),
+            time_each=statistics.fmean(times), time_off=statistics.pstdev(times),
+        ))  # fmt: skip
     return code
-
-
-def _sysbench_text(rate: float, threads: Sequence[ThreadSteps]) -> str:
-    events, times = [one.steps for one in threads], [one.seconds for one in threads]
-    return _SYSBENCH_TEXT.format(
-        rate=rate, total=max(times), events=sum(events), none=NONE,
-        mean=1e3 * sum(times) / sum(events), sum=1e3 * sum(times),
-        events_each=statistics.fmean(events), events_off=statistics.pstdev(events),
-        time_each=statistics.fmean(times), time_off=statistics.pstdev(times),
-    )  # fmt: skip

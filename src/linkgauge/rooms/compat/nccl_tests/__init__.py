@@ -30,9 +30,8 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
-from .json_copy import JsonCopy, created
+from .json_copy import JsonCopy, created, write_report
 from .options import NcclOptions, Unable, nccl_options, usage, variable
-from .rccl_report import write_report
 from .text import (
     Body,
     Each,
