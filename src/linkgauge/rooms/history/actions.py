@@ -31,7 +31,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 
 from . import HISTORY, TRENDS, WHOLE_TRENDS
-from .command import HistoryOptions
+from .options import HistoryOptions
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
