@@ -4,10 +4,11 @@ fixed address, so CUDA graphs can use it. Tests compare with transformers' Llama
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from linkgauge.model.operations.workload import ModelShape, NumberKind
+from linkgauge.model.operations.workload import ModelShape, Workload
 
 from .site import Site
 
@@ -118,12 +119,14 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
     return before, after
 
 
-def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1."""
-    options = {"coordinate_descent_tuning": True}
+def compiled(decoder: Decoder) -> Arithmetic:
+    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1. Compiles
+    in this process: others would outlive a worker."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    torch, options = decoder.site.torch, {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
-        for part in parts_of(torch, shape, to_compile=True)
+        for part in parts_of(torch, decoder.shape, to_compile=True)
     )
     return Arithmetic(torch, (before, after))
 
@@ -192,22 +195,20 @@ class KeyValueCache:
         return attend
 
 
+_ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficient attention",
+              3: "cuDNN attention"}  # fmt: skip
+"""The names of the ways to compute attention, by torch.nn.attention.SDPBackend."""
+
+
 class Decoder:
     """A Llama model with random weights. Unless `resident`, its layers are not on the device."""
 
     def __init__(
-        self,
-        site: Site,
-        shape: ModelShape,
-        numbers: NumberKind,
-        seed: int,
-        positions: int,
-        *,
-        resident: bool = True,
+        self, site: Site, asked: Workload, positions: int, *, resident: bool = True
     ) -> None:
-        torch, self.site, self.shape = site.torch, site, shape
-        self.numbers, self.kind = numbers, site.number_type(numbers)
-        generator = torch.Generator(site.device).manual_seed(seed)
+        torch, self.site, self.shape = site.torch, site, asked.shape
+        self.numbers, self.kind, shape = asked.numbers, site.number_type(asked.numbers), self.shape
+        generator = torch.Generator(site.device).manual_seed(asked.seed)
         self.embedding = torch.empty(
             shape.vocabulary, shape.hidden, dtype=self.kind, device=site.device
         ).normal_(0.0, _DEVIATION, generator=generator)
@@ -242,6 +243,25 @@ class Decoder:
             x = arithmetic.layer(x, layer, turn, attend)
         last = arithmetic.norm(x[:, -1], self.last_norm)
         return torch.nn.functional.linear(last, self.embedding)
+
+    def new_cache(self, batch: int, positions: int) -> KeyValueCache:
+        return KeyValueCache(self.site, self.shape, batch, positions, self.kind)
+
+    def named(self, tokens: int) -> str:
+        """Returns the name of the way in which torch computes the attention of so many tokens."""
+        torch, shape, site = self.site.torch, self.shape, self.site
+        sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
+        queries, keys = (torch.empty(size, dtype=self.kind, device=site.device) for size in sizes)
+        grouped = shape.heads != shape.kv_heads
+        if self.numbers == "fp32":
+            keys, grouped = queries, False
+        try:
+            chosen = torch._fused_sdp_choice(  # noqa: SLF001  # there is no public question
+                queries, keys, keys, is_causal=tokens > 1, enable_gqa=grouped
+            )
+        except (AttributeError, TypeError, RuntimeError):
+            return "scaled_dot_product_attention"
+        return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
         """Returns random tokens (batch, tokens). A seed gives the same tokens on any device."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
@@ -172,7 +171,7 @@ class WorkGroup(Gated):
         demands = self._work.demands()
         if not self._site.is_cpu:
             launching = median(self._launching[2:] or self._launching)
-            demands = msgspec.structs.replace(demands, launching=launching)
+            demands = replace(demands, launching=launching)
         shares, file = traced(self._site, self._asked, self._one_loop)
         done = WorkDone(
             median(counted),
@@ -181,7 +180,7 @@ class WorkGroup(Gated):
             self._rates,
             self._work.how(),
             tuple(
-                msgspec.structs.replace(stage, summary=summarize(stage.seconds, "lower"))
+                replace(stage, summary=summarize(stage.seconds, "lower"))
                 for stage in self._work.stages()
             ),
             shares=shares,

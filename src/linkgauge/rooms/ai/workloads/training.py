@@ -18,9 +18,8 @@ from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import (
+    NUMBER_BYTES,
     Demands,
-    ModelShape,
-    NumberKind,
     Rates,
     Stage,
     WorkDone,
@@ -262,20 +261,12 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Estimates the bytes of weights, gradients, moments and activations."""
-    shape, width = asked.shape, _width(asked.numbers)
-    weights = shape.layers * shape.layer_parameters
-    return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
-
-
-def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Estimates the bytes of activations: per layer 12 tensors of hidden size, 4 inside SwiGLU."""
+    """Estimates the bytes of weights, gradients, moments, and activations: per layer 12 tensors of
+    hidden size, 4 inside SwiGLU."""
+    shape, width = asked.shape, NUMBER_BYTES[asked.numbers]
+    weights = shape.layer_parameters * (_COPIES * _MASTER + width)
     each = 12 * shape.hidden + 4 * shape.intermediate
-    return shape.layers * asked.batch * asked.prompt * each * width
-
-
-def _width(numbers: NumberKind) -> int:
-    return 4 if numbers == "fp32" else 2
+    return shape.layers * (weights + asked.batch * asked.prompt * each * width)
 
 
 # A rank of a training step beside the first: a process that it has started, or what `linkgauge ai

@@ -30,9 +30,8 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
-from .json_copy import JsonCopy, created
+from .json_copy import JsonCopy, created, write_report
 from .options import NcclOptions, Unable, nccl_options, usage, variable
-from .rccl_report import write_report
 from .text import (
     Body,
     Each,
@@ -146,7 +145,7 @@ class _Test:
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
         if 0 < most < self._options.most:
             least = min(self._options.least, most)
-            self._options = replace(self._options, least=least, most=most)
+            self._options = NcclOptions(**vars(self._options) | {"least": least, "most": most})
             show(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
     def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
