@@ -23,7 +23,7 @@ from .counters import slowed, troubled
 from .engines import bounded_by_engine
 from .explain import Fit, Search, Suspect, without
 from .leftover import small_losses
-from .limits import LEAST_LOSS, PART
+from .limits import ENOUGH, LEAST_LOSS, PART
 from .lonely import lost_parts
 from .table import Row, reach, rows_of, share_of
 
@@ -71,6 +71,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         # shows no trend. Four standard deviations of what stays unexplained are clear.
         least = max((5 if surer else 2) * PART, 16 * best.unexplained / len(slow))
         is_sure = gains[suspect] > least and (len(cells) > 1 or not suspect.drifts) and not inner
+        if finding.severity == "fail" and _may_be_unlike(suspect.part, evidence):
+            is_sure, finding = False, replace(finding, why=f"{finding.why}; {_UNLIKE}")
         yield finding if is_sure else replace(finding, severity="warn")
     if opposed:
         yield _opposed(opposed, evidence)
@@ -91,6 +93,21 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         found = f"{count_of(len(own))} through it together reach {math.exp(-loss):.1%} of {of}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
         yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
+
+
+_UNLIKE = "nothing tells whether its slot is as fast as those that it is compared with"
+
+
+def _may_be_unlike(part: Part, evidence: Evidence) -> bool:
+    """Whether a text leaves out what a PCIe link carries, and few devices are like the one below:
+    a board's slots differ, so that only several equal ones show which of them is slow."""
+    devices = evidence.machine.by_memory
+    own = devices.get(part.ends[0]) if part.kind == "PCIe link" else None
+    if evidence.tool is None or own is None:
+        return False
+    function = evidence.machine.functions.get(own.pci or "")
+    is_known = function is not None and function.link.max_speed and function.link.max_width
+    return not is_known and sum(o.model == own.model for o in devices.values()) <= ENOUGH
 
 
 def _is_as_slow(inner: Sequence[Row], outer: Sequence[Row], whole: Suspect) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby, pairwise
 from json import JSONDecodeError, loads
@@ -49,11 +49,6 @@ bars on both sides, a mark, the time, seconds since the start, a place in a prog
 name, which becomes the host as pdsh writes it: of systemd, torchrun, compose, and Ray."""
 
 
-def ways(lines: Lines, number: int) -> Iterator[Step]:
-    # Nothing tells for sure what surrounds a text, so that all steps are tried.
-    return _WAYS[number](lines)
-
-
 def _steps(lines: Lines) -> list[Step]:
     steps = list[Step]()
     while len(steps) < _MOST_STEPS and (step := _next(lines)) is not None:
@@ -65,10 +60,6 @@ def _steps(lines: Lines) -> list[Step]:
 def _before(lines: Lines) -> Iterator[Step]:
     steps = _steps(lines)
     return (partial(_in_turn, steps[:count]) for count in range(1, len(steps) + 1))
-
-
-def _before_blocks(lines: Lines) -> Iterator[Step]:
-    yield _each_block
 
 
 def _each_block(lines: Lines) -> Lines:
@@ -113,13 +104,6 @@ _STRING = re.compile(
 )
 
 
-def _of_strings(lines: Lines) -> Iterator[Step]:
-    if any(_STRING.match(line) for line in lines):
-        yield _strings
-    if any(r"\n" in line for line in lines):
-        yield _unescaped
-
-
 def _strings(lines: Lines) -> Lines:
     found = Lines()
     for line in lines:
@@ -136,10 +120,6 @@ def _strings(lines: Lines) -> Lines:
 def _unescaped(lines: Lines) -> Lines:
     text = "\n".join(lines).replace(r"\r", "").replace(r"\n", "\n").replace(r"\t", "\t")
     return text.replace(r"\"", '"').split("\n")
-
-
-def _spaced(lines: Lines) -> Iterator[Step]:
-    yield from (_without_blanks, _less_indented, _without_headings)
 
 
 def _without_blanks(lines: Lines) -> Lines:
@@ -207,5 +187,13 @@ def _rejoined(width: int, glue: str, lines: Lines) -> Lines:
     return found
 
 
-_WAYS = _of_strings, _before, _before_blocks, _spaced, _in_columns, _joined
-WAYS = len(_WAYS)
+WAYS: tuple[Callable[[Lines], Iterable[Step]], ...] = (
+    lambda _: (_strings, _unescaped),
+    _before,
+    lambda _: (_each_block,),
+    lambda _: (_without_blanks, _less_indented, _without_headings),
+    _in_columns,
+    _joined,
+)
+"""Ways to take off what surrounds a text: of the steps of each, the best counts. Nothing tells for
+sure what surrounds a text, so that all are tried."""

@@ -264,14 +264,14 @@ def judged_hosts(
         _compared(run, outcomes[host], figures[host], ranked) for host, run in runs.items()
     )
     order = sorted(
-        peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0, _WORST.find(o.verdict))
+        peers, key=lambda o: (not o.has_failed, -o.low, o.share or 1.0, _WORST.index(o.verdict))
     )
     worst = (runs[one.host] for one in order)
     found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
     return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
-_WORST = "fail error low warn ok not judged"
+_WORST = "fail", "low", "warn", "ok", "not judged"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:

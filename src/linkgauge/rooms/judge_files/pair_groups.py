@@ -41,7 +41,8 @@ def figures_of_pairs(
     found = dict[str, dict[tuple[int, int], float]]()
     for one in reported:
         if one.is_of_pair and one.part is None:
-            each = one.figure / (1 + ("bidirectional" in one.benchmark))
+            is_sum = "bidirectional" in one.benchmark and not (one.of and one.of.report.is_first)
+            each = one.figure / (1 + is_sum)
             found.setdefault(one.benchmark, {})[int(one.row), int(one.column)] = each
     every = {*indices}
     return {name: own for name, own in found.items() if {a for ends in own for a in ends} == every}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.rooms.judge_files.decorations import WAYS, ways
+from linkgauge.rooms.judge_files.decorations import WAYS
 from linkgauge.rooms.judge_files.facts import Facts, Failure, Log, merged
 from linkgauge.rooms.judge_files.failures import FAILED_PATH
 from linkgauge.rooms.judge_files.lines import MOST_LINES, bare, by_label, plain, words_in
@@ -103,9 +103,9 @@ def _undecorated(name: str, lines: list[str]) -> tuple[list[str], dict[str, Read
     are_all = len(lines) <= 2 * _SAMPLE
     tried = lines if are_all else lines[:_SAMPLE] + lines[-_SAMPLE:]
     known = _known_of(name, tried)
-    for number in range(WAYS) if known.missed or not known.figures else ():
+    for way in WAYS if known.missed or not known.figures else ():
         best = None
-        for step in ways(tried, number):
+        for step in way(tried):
             other = step(tried)
             found = _known_of(name, other) if other != tried else known
             if found.is_more_than(known):

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
@@ -21,10 +23,13 @@ from ..scan import Grid, TextScan
 SIZE = 512 * MIB
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
+_IN_EACH, _FIRST_JSON = re.compile("Read|Write|Total"), "v0.5"
+"""What titles of copies both ways say since 0.6, and the only version before with JSON: until then,
+their only matrix is of one of the two copies by copy engines, or of both by kernels."""
 
 
 def _read_text(seen: TextScan) -> None:
-    tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None]]()
+    tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None, bool]]()
     size = SIZE
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
@@ -43,7 +48,8 @@ def _read_text(seen: TextScan) -> None:
             name, waiting = own["running"], []
         elif "head" in own:
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
-            waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None))
+            is_first = not _IN_EACH.search(seen.lines[number])
+            waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None, is_first))
         elif "device" in own:
             seen.found(number, int(own["device"]), gpu_of(own["card"]))
         elif not own.keys().isdisjoint(("waived", "all", "error")):
@@ -68,11 +74,13 @@ def _failed(seen: TextScan, test: str, error: str) -> None:
 
 
 def _figures(
-    name: str, size: int, figures: Grid, part: int | None = None
+    name: str, size: int, figures: Grid, part: int | None = None, is_first: bool = False
 ) -> Iterator[ReportedFigure]:
     row = _ROWS.get(name)
     if row is None:
         return
+    if is_first and row.report is Report.SUM and name.endswith("_ce"):
+        row = replace(row, report=Report.FIRST, parts=())
     scale = unit_of(row.unit.symbol).scale
     size = row.size or size
     for (down, across), figure in figures.items():
@@ -95,9 +103,10 @@ def _read_json(seen: TextScan) -> None:
 
 
 def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
+    is_first = at(body, str, "version") == _FIRST_JSON
     for test in at(body, list, "testcases"):
         name, status = at(test, str, "name"), at(test, object, "status")
-        seen.figures += _of_test(name, at(test, list, "bandwidth_matrix"))
+        seen.figures += _of_test(name, at(test, list, "bandwidth_matrix"), is_first)
         if status == "Waived":
             seen.fail(str(test.get("reason") or f"{name} {_WAIVED}"), name)
         elif name and status not in ("Passed", None):
@@ -109,11 +118,11 @@ def _read_document(seen: TextScan, tool: str, body: Mapping[str, Any]) -> None:
     seen.log(tool, at(body, str, "version"), sure=True)
 
 
-def _of_test(name: str, matrix: list[Any]) -> Iterator[ReportedFigure]:
+def _of_test(name: str, matrix: list[Any], is_first: bool) -> Iterator[ReportedFigure]:
     rows, row = [row for row in matrix if isinstance(row, list)], _ROWS.get(name)
     if row is None or not rows:
         return
-    count = 3 if row.report is Report.SUM and len(rows) % 3 == 0 else 1
+    count = 3 if row.report is Report.SUM and len(rows) % 3 == 0 and not is_first else 1
     height = len(rows) // count
     for number in range(count):
         own = rows[number * height : (number + 1) * height]
@@ -122,7 +131,8 @@ def _of_test(name: str, matrix: list[Any]) -> Iterator[ReportedFigure]:
             for down, line in enumerate(own)
             for across, figure in enumerate(line)
         }
-        yield from _figures(name, SIZE, figures, number if count > 1 and number < 2 else None)
+        part = number if count > 1 and number < 2 else None
+        yield from _figures(name, SIZE, figures, part, is_first)
 
 
 READERS = {
