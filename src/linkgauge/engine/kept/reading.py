@@ -98,9 +98,14 @@ def current(cell: CellResult) -> CellResult:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
         cell = replace(cell, notes=cell.notes or tuple(map(_note, cell.warnings)), warnings=())
-    if cell.samples and not cell.repetitions:  # each after a start signal of its own
-        cell = replace(cell, repetitions=((1,) * len(cell.samples),))
     return cell
+
+
+def with_gates(cell: CellResult) -> CellResult:
+    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
+    if cell.repetitions or not cell.samples:
+        return cell
+    return replace(cell, repetitions=((1,) * len(cell.samples),))
 
 
 def _note(warning: str) -> Note:
