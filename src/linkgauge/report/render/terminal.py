@@ -323,7 +323,7 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
 
 def named(name: str, text: Text) -> Hanging:
     label = _label(name)
-    return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
+    return Hanging(Text.assemble(label, " " * max(1, LABEL - len(label)), text), LABEL)
 
 
 def _label(name: str) -> Text:
