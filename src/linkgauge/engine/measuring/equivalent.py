@@ -29,8 +29,8 @@ Measure = Callable[[Sequence[PlannedCell], int, Repetition], tuple[CellResult, .
 
 
 class _Repeated(NamedTuple):
-    """A repetition that equivalent cells share. `named` maps each name in `cell` to the index of
-    the transfer, the index in `Transfer.named`, and whether the name is only the memory's place."""
+    """A repetition that equivalent cells share. `named` maps names of memories and places in `cell`
+    to the transfer's index, the index in `Transfer.named`, and whether the name is a place's."""
 
     cell: CellResult
     named: Mapping[str, tuple[int, int, bool]]
