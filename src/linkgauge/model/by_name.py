@@ -40,7 +40,7 @@ def _shared(
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns a cell's values under names that CellResult does not use, such as `figure`."""
+    """Returns values of a cell under names that CellResult does not use, such as `figure`."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {

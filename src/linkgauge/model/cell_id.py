@@ -88,7 +88,7 @@ def table_id(of: _OfTable) -> TableId:
 
 
 def bytes_of(cell: Cell, size: int) -> int | None:
-    """Returns the size in bytes that a cell was measured at; None if the operation has none."""
+    """Returns a cell's size in bytes at the base size `size`; None if the operation has no size."""
     does = cell.does
     if does.of_sizes:
         return cell.transfers[0].bytes_moved(size)

@@ -108,7 +108,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
     process: The name of the busiest other process; null if no other process is visible.
     pid: The id of the busiest other process; null if there is none.
-    cpu_distances: Mean seconds a cache line takes from a VM's first CPU to each of some others."""
+    cpu_distances: Mean seconds of a cache line's way from a VM's first CPU to several others."""
 
     seconds: float
     others: float = 0.0

@@ -64,7 +64,7 @@ def each_once(values: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
 
 
 def added(values: Sequence[Any]) -> Any:
-    """Returns the sum, rounded to 9 digits (nanoseconds); None if a value is unknown."""
+    """Returns the sum, rounded to 9 decimals (nanoseconds); None if a value is unknown."""
     if None in values:
         return None
     total = sum(values)

@@ -18,7 +18,8 @@ class UnknownName(InputError):
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns `, did you mean 'x'?` for a similar known name, else `otherwise` or, if None, all."""
+    """Returns `, did you mean 'x'?` for a similar known name. Else returns `otherwise` or, if that
+    is None, a list of all known names."""
     import difflib
 
     written = {_plain(one): one for one in known}

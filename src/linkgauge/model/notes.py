@@ -10,7 +10,7 @@ from linkgauge.model.shareable import Facts, FileName, FreeText, OwnName, Reason
 class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
     """A note on a cell; the base of all kinds of notes.
 
-    code: The kind of note."""
+    code: The kind of note (a tag in JSON)."""
 
 
 class Concurrent(_Note, frozen=True, gc=False, tag="concurrent"):

@@ -21,7 +21,8 @@ _PLAIN = bytes(range(0x7F))
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Replaces characters that control a terminal or form a CI system's command by `MARK`."""
+    """Puts `MARK` in place of characters that control a terminal (except `keep`), and of the first
+    character of a CI system's command."""
     if not text.isprintable():
         hidden = [ord(c) for c in set(text).difference(keep) if not c.isprintable()]
         text = text.translate(dict.fromkeys(hidden, MARK))

@@ -182,7 +182,8 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the fastest interface. Among equals, prefers the NUMA node, then a low number."""
+    """Returns the index of the fastest interface in `able`. Of several, prefers one on the NUMA
+    node `node`, then the lowest index. Returns None if `able` is empty."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]

@@ -94,7 +94,7 @@ class Simulation(msgspec.Struct, frozen=True):
     description: The description, as YAML.
     faults: The faults to simulate, each in the grammar of `--fault`.
     draw: A number that selects the simulated noise. Another number gives other noise.
-    passed: How many cells earlier runs measured. Faults and noise count cells from there on."""
+    passed: How many cells earlier runs measured: to faults and noise, the first cell's number."""
 
     machine: MachineName
     description: FreeText
@@ -118,9 +118,9 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
 
     aim: The time for the whole run on a quiet machine, from opening the machine to the report.
     most: The limit for the whole run, even on a busy machine.
-    passes: The time of measuring after which no cell is repeated only to be more precise.
+    passes: The time of measuring after which no cell is repeated for precision alone.
     measuring: The time of measuring after which no repetition of a cell begins at all.
-    order: The order in which benchmarks get the time, if the user set the budget; else left out."""
+    order: The order in which benchmarks get time, if the user gave a budget; else left out."""
 
     aim: float
     most: float
@@ -144,7 +144,7 @@ class Settings(msgspec.Struct, frozen=True):
     timeout: Seconds after which a cell is abandoned; null to abandon a cell that makes no progress.
     pattern: The 64-bit word that one-way copies move; null for words that all differ.
     simulation: The simulated machine to measure instead; null to measure this machine.
-    rate_time: Seconds that each cell of the prime search takes, whatever its precision.
+    rate_time: Seconds that each cell of the search for primes takes, whatever the precision.
     surroundings: The environment of worker processes.
     profiler: The profiler that cells are measured under; null without a profiler.
     sample_pairs: The sample of pairs to measure; null for all pairs.
@@ -176,5 +176,5 @@ class Settings(msgspec.Struct, frozen=True):
         return self
 
     def simulating(self, **changes: Any) -> Settings:
-        """Changes the simulation, if there is one."""
+        """Returns the settings, with these changes in the simulation if there is one."""
         return replace(self, simulation=self.simulation and replace(self.simulation, **changes))

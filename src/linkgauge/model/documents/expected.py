@@ -16,7 +16,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
     text: The index of the arithmetic in the result's `texts`, from 0; null if `because` has it.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect with all links at their best rate; null if the same as expected.
+    nominal: The figure to expect if all links run at their best rate; null if it is the one above.
     peers: How many comparable cells of this run gave the achievable figure; null if none did."""
 
     theoretical: float | None = None

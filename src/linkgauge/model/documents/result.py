@@ -59,8 +59,8 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
-    samples: Samples in the result's unit; in bytes/s for a load beside a latency; in seconds for a
-      part of a hidden share.
+    samples: Samples in the result's unit, but in bytes/s for a load on a measured latency, and in
+      seconds if the result is a share of hidden time.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or if others share its path."""
 
@@ -76,7 +76,7 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False, rename={"samples": "secon
     fastest.
 
     rank: The rank's number, from 0.
-    seconds: Seconds that the rank spends in each collective.
+    seconds: Seconds that the rank spends in each collective (in code: `samples`).
     summary: Statistics of the seconds; null if there are none."""
 
     rank: int
@@ -181,14 +181,14 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The figure divided by `at_best`; None if the cell is not judged or did not pass."""
+        """The figure ÷ `at_best`, or for times the inverse; None if not judged or not passed."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
 
     @property
     def achieved(self) -> float | None:
-        """The median divided by the achievable figure; None if unknown."""
+        """The median ÷ the achievable figure, or for times the inverse; None if unknown."""
         return None if self.expected is None else self.share(self.expected.achievable)
 
     @property
@@ -245,7 +245,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: The benchmark's name.
     title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: The base size of a transfer in bytes; 1 or 0 if the cells have no common size.
+    size: The base size of a transfer in bytes; 1 or 0 if its cells have several sizes or none.
     unit: The unit of all figures of its cells: `B/s`, `s` or another one.
     better: Whether higher or lower figures are better.
     parts: The names of additional matrices: one for each of the cells' concurrent transfers.

@@ -78,7 +78,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     better: Whether higher or lower figures are better.
     repetitions: How many repetitions measured the cell.
     samples: How many samples all repetitions took.
-    checked: After how many repetitions every byte was compared.
+    checked: The number of repetitions that compared every byte.
     failed: How many repetitions did not pass.
     median: Median of all samples; null without samples.
     slow_p95: 95 % of the samples are at least as good as this; null for too few samples.
@@ -145,7 +145,7 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     lasted: Seconds that the soak lasted, without interruptions.
     rounds: The number of complete rounds. An incomplete round may follow.
     repetitions: How many repetitions measured a cell.
-    checked: After how many repetitions every byte was compared.
+    checked: The number of repetitions that compared every byte.
     compared: The total number of bytes that were compared.
     stopped: Why it stopped: time over, device too hot, or all cells skipped; null if interrupted.
     reason: Details of why the soak stopped; null if there are none.

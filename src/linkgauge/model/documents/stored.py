@@ -37,18 +37,18 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
 class StoredTimes(RankTimes, frozen=True, gc=False, omit_defaults=True):
     """The times of one rank in a collective. The rank that arrives last does not wait for others.
 
-    seconds: Seconds that the rank spends in each collective; absent if they are in samples.bin.
+    seconds: Seconds in each collective (in code: `samples`); absent if they are in samples.bin.
     summary: Statistics of the seconds; absent without any, or if they are in samples.bin."""
 
     samples: tuple[float, ...] = ()
 
 
 class StoredCell(CellResult, frozen=True, gc=False):
-    """The result of one cell. If there is a samples.bin, the result's `common` holds shared values.
+    """The result of one cell. If there is a samples.bin, the table's `common` holds shared values.
 
-    placement: The placement of each buffer, or its index in the `placements` of the result, from 0.
+    placement: The placement of each buffer, or its index in the table's `placements`, from 0.
     samples: Every sample, in the order of measuring; absent if the samples are in samples.bin.
-    readings: What the accelerators' libraries reported, or indices in the result's `readings`.
+    readings: What the accelerators' libraries reported, or indices in the table's `readings`.
     verdict: Whether the figure is as expected; in older files `unknown` if the cell is not judged.
     not_judged: Why the cell is not judged, else null. `unsure` in older files is `perhaps low`."""
 

@@ -70,7 +70,8 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell's results under each setting. The column is `all threads` if CPU counts differ.
+    """A cell's results under each setting. The column is `all threads` for all CPUs of each
+    setting.
 
     title: What the cell measures, as text for people.
     unit: The unit of its figures.

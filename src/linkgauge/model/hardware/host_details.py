@@ -112,8 +112,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def within(self) -> dict[tuple[int, int], str]:
         """How each pair of nodes lies: `within` a socket, `across` sockets, or `between the same
-        places of` two sockets. Empty if NUMA distances already tell pairs apart, or unless all
-        sockets have the same number of nodes, two or more."""
+        places of` two sockets. Empty if NUMA distances tell pairs apart, if a socket has only one
+        node, or if sockets have different numbers of nodes."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

@@ -136,12 +136,13 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: Its memory's peak rate in bytes/s: clock × bus width × 2 transfers (AMD: 2 to 16).
+    memory_rate: Its memory's peak rate in bytes/s: clock × bytes of the bus × 2 transfers (AMD: 2
+      to 16).
     clock: The clock of its cores in Hz at the moment of reading.
     max_clock: The highest clock of its cores in Hz.
     cores: The number of its cores for single precision.
     capability: Its compute capability, such as 9.0 (NVIDIA only).
-    locked_clock: The application clock in Hz that was set; null also if none is set.
+    locked_clock: The application clock (no locked clock) in Hz; null also if none is set.
     throttled: The reasons that hold its clocks down at the moment of reading.
     temperature: Its temperature in °C.
     power: The power that it draws in watts.

@@ -73,7 +73,7 @@ class Device(msgspec.Struct, frozen=True):
     notes: Remarks of its backend about the device.
     is_cpu: Whether the device is the host's processor, which a backend such as PoCL offers.
     node: The cluster node whose network interface the device represents; else null.
-    rail: The rail (nodes' interfaces on the same switches); null for a node's only interface."""
+    rail: Its rail (nodes' interfaces on the same switches); null for a node's only interface."""
 
     memory: MemoryName
     model: Product

@@ -17,9 +17,9 @@ the link above a bridge."""
 
 
 class Part:
-    """A part of a machine, such as a link. `ends` is the names of the places that a link joins.
-    `both_ways` is true for a link in use in both directions at once, a separate part because it may
-    carry less than twice one direction. Equal parts are the same object."""
+    """A part of a machine, such as a link. `ends` has the names of the places that a link joins. If
+    `both_ways` is true, the part is a link's use in both directions at once, which may carry less
+    than twice one direction. Equal parts are the same object."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 

@@ -97,7 +97,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the topmost switch on a card; `address` without such a switch."""
+        """Returns the address of the topmost port of a card's own switch, else `address`."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None

@@ -39,7 +39,7 @@ class Wire(Link, frozen=True, kw_only=True):
 
     @property
     def best(self) -> float | None:
-        """The highest bytes/s of one direction that both ends support. Idle links are slower."""
+        """The highest bytes/s of one direction that both ends support, even if the link idles."""
         if self.kind != "pcie":
             return self.nominal
         ends = [end.link for end in (self.lower, self.upper) if end] + [self.reported or PciLink()]
@@ -76,8 +76,7 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The graph of a machine's memories, switches and bridges. `switches` names the fabrics'
-    switches."""
+    """The graph of a machine's memories, switches and bridges. `switches` names switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
@@ -269,7 +268,8 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the cell's transfers. If staged in host memory, the source's node makes them."""
+        """Returns the cell's transfers, or the copies that CPUs of the source's node make in their
+        place if the cell is staged in host memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

@@ -8,8 +8,8 @@ from .collective import REDUCTIONS, Collective, Counts
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The data that ranks send: `share` ranks send numbers up to `largest`, others 0 (in products
-    1). All results except averages are then exact."""
+    """The data that ranks send. `share` ranks send numbers up to `largest`, the other ranks send 0
+    (or 1, if the operation is a product). So all results except averages are exact."""
 
     share: int
     largest: int

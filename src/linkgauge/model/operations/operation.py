@@ -64,7 +64,8 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error of a correct product, in a sum of `BLOCK` adjacent elements."""
+    """Returns the largest error in the sum of `BLOCK` adjacent elements of a correct product of two
+    matrices with `order` rows."""
     # Each of n = `order` additions rounds a sum of at most √n: the deviation is below n · 2⁻²⁴
     # (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, 2.8).
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)

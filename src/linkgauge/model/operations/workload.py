@@ -70,7 +70,7 @@ class ModelShape(msgspec.Struct, frozen=True):
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """Returns floating-point operations. Token t attends to t tokens, itself included."""
+        """Returns the floating-point operations of a prefill. Token t attends to tokens 1 to t."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 

@@ -69,7 +69,7 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 
 
 def holding(ps: Sequence[float], of: int) -> float:
-    """Returns the largest significant p, or 0, of `of` tests (Benjamini and Hochberg, 1995)."""
+    """Returns the largest significant p of `of` tests, or 0 (Benjamini and Hochberg, 1995)."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= SIGNIFICANCE * min(1, rank / of)
     )

@@ -59,8 +59,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 class SideTest(msgspec.Struct, frozen=True):
     """A test of one cell. `log` is the logarithm of the second figure ÷ the first. `error` is its
-    standard error. `doubt` is for cells that vary more than their runs show: their standard error,
-    degrees of freedom and share of all cells; None without such cells."""
+    standard error. `doubt` is None, or allows for some cells that vary more than their runs show:
+    the standard error and the degrees of freedom of such a cell, and the share of such cells."""
 
     log: float
     error: float

@@ -121,7 +121,7 @@ def _medians(cell: Repetitions) -> tuple[float, ...]:
 
 
 def may_lead(share: float, repetitions: int) -> bool:
-    """Whether another run may have most repetitions in a group with this share of the samples."""
+    """Whether a group with this share of the samples may have most repetitions of another run."""
     n = repetitions
     ways = (math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n // 2 + 1, n + 1))
     return sum(ways) > (1 - COVERAGE) / 2

@@ -15,7 +15,7 @@ distinguished."""
 
 
 class Moments(NamedTuple):
-    """The count, sum and sum of squares of values. Large values lose digits: give differences."""
+    """The count, sum and sum of squares of values. Large values lose digits: give deviations."""
 
     n: int
     sum: float
@@ -39,8 +39,8 @@ class Moments(NamedTuple):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is another
-    estimate, such as by the cell's runs alone. `alone` is right for a share `doubted` of cells."""
+    """The variance of a figure between runs, with its `degrees` of freedom. `alone` is a second
+    estimate, such as by the cell's runs alone, which is right with the probability `doubted`."""
 
     variance: float
     degrees: float

@@ -72,7 +72,8 @@ def spreads(
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
-    """Returns the spreads, with the mean spread of much noisier, similar cells as `alone`."""
+    """Returns the spreads with a second estimate: `alone` is the mean spread of similar, much
+    noisier cells, and `doubted` the probability that the cell is as noisy."""
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 

@@ -42,7 +42,7 @@ def critical(p: float, degrees: float) -> float:
 
 
 def shift_found(p: float, degrees: float, power: float) -> float:
-    """Returns the difference in standard errors that a test finds with the probability `power`."""
+    """Returns the least shift (in standard errors) that a test finds with probability `power`."""
     bound = critical(p, degrees)
     wide = math.sqrt(1 + bound * bound / (2 * degrees))
     return bound * (1 - 1 / (4 * degrees)) + NormalDist().inv_cdf(power) * wide
