@@ -107,7 +107,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Returns a function and the bridges above it, by address. Bridges' folders contain its own."""
+    """Returns a function and the bridges whose folders contain `folder`, by address."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):

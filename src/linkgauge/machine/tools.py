@@ -1,4 +1,4 @@
-"""Collects the output of vendors' tools, and the topology as files for people."""
+"""Collects the output of vendors' tools, and writes files that show people the topology."""
 
 from __future__ import annotations
 

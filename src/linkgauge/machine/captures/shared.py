@@ -185,7 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has only these words, and one or two letters next to a digit (`x16`)."""
+    """Whether a text has only these words, and single letters or pairs next to a digit (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False

@@ -47,9 +47,9 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process that runs `serve(channel)` of `module`. `words` are the types of progress messages.
-    `surroundings` are the process's CPUs and environment. `output` is a file descriptor. If
-    `session` is true, signals of the terminal do not reach the process."""
+    """A process that runs `serve(channel)` of `module`. `words` is the type of progress messages.
+    `surroundings` has the process's CPUs and environment. `output` is the file descriptor to which
+    it prints. If `session` is true, signals of the terminal do not reach it."""
 
     name = "the process"
     words: Any = None
