@@ -94,7 +94,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """Formats `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
+        """Formats `soak: 8 h of 8 h, 12 rounds` or, without `of`, `42 measured: 41 ok, 1 low`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "

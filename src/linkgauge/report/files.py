@@ -72,7 +72,7 @@ def with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(one: OneRun) -> str:
-    """Returns the table SAMPLES as CSV. A run may have millions of samples."""
+    """Returns all samples of a run as CSV. There may be millions of them."""
     return b"".join(sample_lines(one.run)).decode()
 
 

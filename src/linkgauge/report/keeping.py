@@ -29,8 +29,9 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How to judge and show a run. Cells beyond a limit or with an `objection` fail. `matrix` shows
-    all details, `whole` shows every figure, `page` writes a report next to the results."""
+    """How to judge and show a run. Cells beyond one of `limits` fail, and cells to which
+    `objection` returns a reason. `matrix` shows all details, `whole` shows every figure, `page`
+    writes a report next to the results."""
 
     format: Format
     utilization: bool = False

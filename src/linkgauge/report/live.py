@@ -45,7 +45,7 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """Prints by os.write, because a signal may have interrupted a write to Python's stderr."""
+    """Reports the interruption by os.write: a signal may have interrupted a write to sys.stderr."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
@@ -120,7 +120,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Stores and shows the run, also if a file cannot be written. Returns the exit code."""
+        """Stores the run, shows it even if a file cannot be written, and returns the exit code."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             page = None

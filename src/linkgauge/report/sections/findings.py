@@ -93,7 +93,7 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns whether a remedy inspects or fixes. A text that ends in a colon is a caption."""
+    """Returns TO_INSPECT if a remedy has only captions and commands that look, else TO_FIX."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -103,8 +103,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Shows the first finding of each check with its reason, its symptoms, and a remedy if it is
-    one command. If `below` shows a check in full, shows only the subjects of its warnings."""
+    """Yields each check's first finding with its reason and symptoms, and with the remedy if that
+    is one command. Of a check that `below` shows in full, yields only the subjects of warnings."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

@@ -117,7 +117,8 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """Numbers of cells. `cpus` (pairs of CPUs) and `others` were compared only with each other."""
+    """How many cells were measured, and how many were judged. `cpus` (pairs of CPUs) and `others`
+    are the judged cells that were only compared with similar cells of the run."""
 
     measured: int
     judged: int

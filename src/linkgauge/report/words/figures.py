@@ -50,7 +50,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Formats a loss that would go unnoticed: `a loss below 12%`, or at most `a loss of half`."""
+    """Formats which losses go unnoticed: `a loss below 12%`, or `a loss of half` if most do."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -68,7 +68,7 @@ def may_have_lost(fraction: float, better: Better) -> str:
 
 
 def hides_all(fraction: float, better: Better) -> bool:
-    """Whether even a drop to a tenth of a rate, or to ten times a time, would go unnoticed."""
+    """Whether a loss of `fraction` is more than a drop of a rate to 1/10 (a time: to 10 times)."""
     from linkgauge.model.stats.changes import log_of_loss
 
     return log_of_loss(fraction, better) > _TENFOLD

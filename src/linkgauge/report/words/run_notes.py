@@ -224,8 +224,8 @@ SLOWER = 1.25
 
 
 def budget_needed(run: Run) -> str | None:
-    """Returns a time budget (`3m`) that is enough to measure all cells. If all are measured, it is
-    enough for the wanted precision. Returns None if it is unknown or too long."""
+    """Returns a time budget (`3m`) that is enough to measure all cells or, if all are measured, to
+    reach the wanted precision. Returns None if it is unknown or too long."""
     if run.tool or run.command[1:2] not in ((), ("run",)):
         return None
     cells = [*cells_of(run.results)]

@@ -24,7 +24,8 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. `equivalent`: findings that state it. `group`: explains it."""
+    """The worst fact about a run. `equivalent` has the findings that state the fact, and `group`
+    those that explain it. `cause` is the headline of `group` if that differs."""
 
     what: Line
     group: FindingGroup | None = None
