@@ -128,7 +128,8 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> list[Adapte
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Returns the accelerator, without its memory's rate if its engines copy more slowly."""
+    """Returns the accelerator with only what texts say. Leaves out the memory's rate if copy
+    engines are slower than the memory."""
     table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,

@@ -44,10 +44,10 @@ def judge_files(asked: JudgeOptions) -> int:
 
     Reads nvbandwidth, nccl-tests, rccl-tests, all_reduce_bench, hccl_demo, CUDA's samples,
     rocm-bandwidth-test, TransferBench, RVS, perftest, OSU, IMB, ucx_perftest, nixlbench, iperf3,
-    STREAM, MLC, sysbench, gdsio, fio and others; and of the machine nvidia-smi, lspci, lscpu,
-    numactl -H, dmidecode -t memory, ibstat, NCCL's topology XML, rocm-smi --showtopo and others.
-    Says what each figure should be and why, and what it does not know. Exits with 1 if a figure is
-    low.
+    STREAM, MLC, sysbench, gdsio, fio and others. Learns the machine from the output of nvidia-smi,
+    lspci, lscpu, numactl -H, dmidecode -t memory, ibstat, rocm-smi --showtopo and others, and from
+    NCCL's topology XML. Shows what each figure should be and why, and what is unknown. Exits with 1
+    if a figure is low.
 
     Examples:
         linkgauge judge nvbandwidth.log topo.txt

@@ -52,7 +52,7 @@ class ReportedGpu(ReportedCard, frozen=True):
 
 
 class ReportedNic(ReportedCard, frozen=True):
-    """An adapter: a port's `rate` in bytes/s one way; `near`, its distances to GPUs (`PIX`)."""
+    """An adapter. `rate` is a port's bytes/s one way. `near` has distances to GPUs (`PIX`)."""
 
     rate: float | None = None
     ports: int = 1
@@ -73,11 +73,12 @@ class ReportedNode(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What texts say of a machine. `gpus`, `nearest` (distance to an adapter), `cpus` (near it) and
-    `bound` (of its process, `0-31,64-95`) are by accelerator, `nics` by name (`mlx5_0`) or PCI
-    address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two accelerators, the lower first. `counted`
-    is a stated number of them. `settings` include environment variables; `ways` are a library's
-    transports (`SHM`, `P2P`, `NET`). `dimms` includes empty slots. `vendor` is the tool's."""
+    """What texts say of a machine. By accelerator: `gpus`, `nearest` (distance to an adapter),
+    `cpus` (near it) and `bound` (CPUs of its process, `0-31,64-95`). `nics` is by name (`mlx5_0`)
+    or PCI address, `joins` (`NV12`, `PIX`, `SYS`, `XGMI`) by two accelerators, the lower first.
+    `counted` is the number of accelerators that a text states. `settings` include environment
+    variables. `ways` are a library's transports (`SHM`, `P2P`, `NET`). `dimms` includes empty
+    slots. `vendor` is that of the tool."""
 
     gpus: Mapping[int, ReportedGpu] = {}
     counted: int | None = None

@@ -275,7 +275,7 @@ _WORST = "fail", "low", "warn", "ok", "not judged"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:
-    """Leaves out the figures of a run that another text holds from the connection's other side."""
+    """Returns texts without runs that another text has from the other side of the connection."""
     every = [(len(log.figures), -n, log) for n, text in enumerate(texts) for log in text.logs]
 
     def is_again(n: int, log: Log) -> bool:
@@ -289,9 +289,9 @@ def _once(texts: Sequence[ReadText]) -> list[ReadText]:
 
 
 def _by_host(texts: Sequence[ReadText]) -> tuple[dict[str, list[ReadText]], set[str]]:
-    """Groups texts by host, and returns which groups name their hosts: others are runs. Texts
-    without figures count for all. A text that names no host joins an earlier group, unless both
-    have the same figure or a test that failed in one of them."""
+    """Groups texts by host, and returns the groups and the names that are hosts' (other groups are
+    runs). A text without figures belongs to all groups. A text that names no host joins an earlier
+    group, unless both have a figure or a failed test in common."""
     found, keys, hosts = dict[str, list[ReadText]](), dict[str, set[_Key]](), set[str]()
     named = [(text.host or _hostname(text), text) for text in texts if text.has_figures]
     for name, text in sorted(named, key=lambda one: not one[0]):

@@ -242,7 +242,7 @@ class MachineLayout:
         return (*enumerate(self._gpus), *self._nics.items())
 
     def _is_staged(self, *places: int) -> bool:
-        """Whether these accelerators copy over host memory, so that figures show no switch."""
+        """Whether these accelerators' copies pass through host memory, which shows no switch."""
         products = [self._products[place] for place in places]
         is_refused = all(product is not None and product.peers == "none" for product in products)
         reported = {"P2P", "peer access"} & self._facts.ways
@@ -304,8 +304,8 @@ class MachineLayout:
 
     @cached_property
     def _link(self) -> tuple[str, float, int, tuple[float, float], bool]:
-        """Returns the kind of link, one link's GB/s, an accelerator's most links, the shares of the
-        rate that copies and kernels reach, and whether the rate is assumed."""
+        """Returns the kind of link, the GB/s of one link, the most links of an accelerator, the
+        shares of the rate that copies and kernels reach, and whether the rate is assumed."""
         reported = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = self._product
         if product is not None and product.links is not None:
@@ -336,7 +336,7 @@ class MachineLayout:
             yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
 
     def _installed(self, product: Product) -> int:
-        """Returns the number of accelerators: the usual one if collectives may leave out some."""
+        """Returns the number of accelerators: the usual one if only collectives were measured."""
         there = len(self._gpus)
         is_partial = self._reported and all(one.work is not None for one in self._reported)
         return max(there, product.count) if is_partial and not self._facts.counted else there

@@ -1,6 +1,6 @@
 """Finds how accelerators are linked from figures of pairs. Groups of pairs show a topology if
-figures differ more between groups than within, both directions of a pair are in one group, a group
-has as many pairs of each accelerator, and groups' numbers of links differ."""
+figures differ more between groups than within, both directions of a pair are in one group, each
+accelerator has equally many pairs in a group, and groups have different numbers of links."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Levels = Sequence[tuple[float, set[frozenset[int]]]]
 
 
 def levels_of(own: Pairs) -> Levels:
-    """Groups pairs by steps between their figures. Empty if the two ways of a pair differ so."""
+    """Groups pairs by steps between figures. Empty if a pair's two ways are in different groups."""
     rates = sorted(own.values(), reverse=True)
     count = 1 + sum(before > _STEP * after for before, after in pairwise(rates))
     found = [(median(o.values()), {frozenset(ends) for ends in o}) for o in _groups(own, count)]
@@ -100,8 +100,8 @@ def levels_of(own: Pairs) -> Levels:
 
 
 def fallen_out(levels: Levels) -> frozenset[int] | None:
-    """Returns the accelerator, or the two ends of the link, whose groups have no other pairs, from
-    the slowest on. Empty if there is none, None if there are several."""
+    """Returns the accelerator or link (two ends) that is slower than the rest: all pairs of the
+    slowest groups share it. Empty if there is none, None if there are several."""
     ends, others = frozenset[int](), 0
     for _, pairs in reversed(levels):
         if lone := frozenset.intersection(*pairs):
@@ -111,8 +111,8 @@ def fallen_out(levels: Levels) -> frozenset[int] | None:
 
 
 def unexplained(measured: Mapping[str, Pairs], product: Product | None) -> str:
-    """Returns a sentence about a benchmark's groups if these are more than a topology is found in,
-    or if the product has too few links for a mesh. Empty if it has a switch."""
+    """Returns a sentence about a benchmark's groups if they show no topology, or if the product has
+    too few links to join all accelerators. Empty for products with switches, too."""
     if product is not None and product.usual == "switch":
         return ""
     for name, own in measured.items():
@@ -136,9 +136,9 @@ def _spoken(pairs: set[frozenset[int]]) -> str:
 
 
 def nodes_by_figures(measured: Mapping[str, Pairs], indices: Sequence[int]) -> dict[int, int]:
-    """Returns accelerators' NUMA nodes, from the first benchmark. Its pairs are split into fast and
-    slow ones: if the fast pairs are exactly those within sets of accelerators, each set is a node.
-    For staged copies, which cross shared links twice, these may be the slow pairs."""
+    """Returns accelerators' NUMA nodes, from the first benchmark. Splits its pairs into fast and
+    slow ones. If the fast pairs are exactly those within sets of accelerators, each set is a node.
+    Of staged copies, the slow pairs may be these, because they cross shared links twice."""
     name, pairs = next(iter(measured.items()), ("", {}))
     groups = _groups(pairs, 2) if len(pairs) > 2 and min(pairs.values()) > 0 else []
     if groups and min(groups[0].values()) * _APART < max(groups[1].values()):

@@ -102,7 +102,7 @@ def model_of(device: str) -> str | None:
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """Returns name and number of `8 x H100 SXM` (default: the usual server's), else None."""
+    """Returns name and number in `8 x H100 SXM` (by default, the usual server's), or None."""
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
     if match is None or found is None or not _BESIDE_A_NAME.fullmatch(found[1]):

@@ -189,8 +189,8 @@ def _reported_speed(seen: _Seen, most: float) -> None:
 
 
 def _fitting(seen: _Seen, most: float, adapters: int | None = None) -> str:
-    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or
-    nothing, as where their speed is known."""
+    """Returns a sentence on which usual numbers and speeds of adapters carry this rate in GB/s.
+    Empty if none do, or if the adapters' speed is known."""
     fit = [
         f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed in ((1, 10, 25, 50, 100, 200, 400, 800) if seen.carried is None else ())
@@ -363,7 +363,7 @@ def _of_curves(seen: _Seen) -> None:
 
 
 def _fall(seen: _Seen, text: str, name: str, curve: Sequence[_Point]) -> bool:
-    """Says that no size above the best one comes near it. Returns whether that is so."""
+    """Returns whether all sizes above the best one are far slower. If so, adds a remark."""
     at, best = max(curve, key=lambda one: one[1])
     after = [one for one in curve if one[0] > at]
     less, since = max((rate for _, rate in after), default=best), min(after, default=(at,))[0]

@@ -93,8 +93,9 @@ class TextScan:
     def marks(
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
-        """Yields each matching line's number, its named groups, and each group's last value so far.
-        Records a `gpu` with its `model`, `failed`, and a connection's `local` and `remote`."""
+        """Yields each matching line's number, its named groups, and the last value of each group so
+        far. Records a `gpu` with its `model`, a failure (`failed`), and both ends of a connection
+        (`local` and `remote`)."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -117,8 +118,8 @@ class TextScan:
         self.gpus[index] = gpu
 
     def rows(self, *patterns: str, **usual: str) -> Iterator[dict[str, str]]:
-        """Yields the last value of each named group at each line with a group `rate`, and at each
-        with `cells`, whose names are in `columns`."""
+        """Yields named groups with their last values, at each line with the group `rate` or
+        `cells`. The words in `cells` are the values of the names in `columns`."""
         for _, own, said in self.marks(*patterns, **usual):
             if "rate" in own:
                 yield said
@@ -181,7 +182,7 @@ class TextScan:
         return figures
 
     def grid_below(self, title: int) -> Grid:
-        """Returns the matrix below a line, which counts as not understood without one."""
+        """Returns the matrix below a line. If there is none, the line counts as not understood."""
         figures = self.grid(title + 1)
         self.used -= set() if figures else {title}
         return figures
@@ -213,7 +214,7 @@ class TextScan:
             self.remarks.append(f"GPUs {said} cannot reach each other's memory")
 
     def _strike(self) -> None:
-        """Marks figures of failed tests. A failed call that names no test ended the output."""
+        """Marks failed tests' figures. An error of no test is a remark: it ended the output."""
         found, self.failures = self.failures, []
         for test, said in found:
             status = meaning_of(said).status
@@ -316,8 +317,10 @@ def rates(
     row: str = "all",
     **usual: str,
 ) -> Reader:
-    """Returns a reader of matching lines. `name` and `column` may hold named groups in braces. A
-    rate is in `unit` (`Mi`: 2^20 bytes/s), a size in `element` bytes times `prefix`."""
+    """Returns a reader of figures in lines that match `patterns`. Named groups of patterns fill the
+    braces in `name` and `column`. Group `rate` is in the unit of group `unit` (`Mi`: 2^20 bytes/s).
+    Group `size` counts `element` bytes times `prefix`. `usual` has values of missing groups. `cell`
+    returns the work that a line measured."""
 
     def read(seen: TextScan) -> None:
         of, said = Counter[str](), dict[str, str]()

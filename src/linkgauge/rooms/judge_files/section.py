@@ -79,7 +79,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Yields why rates are expected, but not of benchmarks with low cells, which show it."""
+    """Yields the arithmetic of rates, except for benchmarks with low cells, which show theirs."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results

@@ -28,7 +28,7 @@ def readers() -> tuple[Mapping[Reader, tuple[str, ...]], ...]:
 
 
 def _scans(lines: Sequence[str]) -> Iterator[list[TextScan]]:
-    """Yields what readers find. Texts are large, so only readers with a word in them are tried."""
+    """Yields what each group of readers finds. Skips readers none of whose words is in the text."""
     text = "\n".join(lines)
     for group in readers():
         found = list[TextScan]()
@@ -53,10 +53,10 @@ _SHELL = re.compile(
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """What a text, or one host's part of it, says. `lines` counts lines that are not empty,
-    `understood` those that were read or are another rank's; `missed` is the first other one. `host`
-    is the lines' prefix if several hosts wrote figures, `shell` the host that a prompt names;
-    another machine begins at `machines`."""
+    """What a text, or one host's part of it, says. `lines` is the number of lines that are not
+    empty. `understood` is the number of lines that were read, or that another rank wrote. `missed`
+    is the first of the others. `host` is the lines' prefix if several hosts wrote figures. `shell`
+    is the host in a shell's prompt. `machines` has the lines at which other machines begin."""
 
     name: str
     logs: tuple[Log, ...]
@@ -98,7 +98,8 @@ _SAMPLE = 1000
 
 
 def _undecorated(name: str, lines: list[str]) -> tuple[list[str], dict[str, ReadText]]:
-    """Returns the lines without what surrounds them, and what they say if all lines were tried."""
+    """Returns the lines, without their prefixes and the like if more can be read so. Also returns
+    what was read, if no line was left untried."""
     lines = [bare(line) for line in lines]
     are_all = len(lines) <= 2 * _SAMPLE
     tried = lines if are_all else lines[:_SAMPLE] + lines[-_SAMPLE:]
@@ -123,7 +124,8 @@ class _Known(NamedTuple):
     read: dict[str, ReadText]
 
     def is_more_than(self, other: _Known) -> bool:
-        """A figure more may be a wrong one, so that it only counts with a line that was missed."""
+        """Whether this is better than `other`: figures instead of none, or fewer missed lines and
+        more of the rest. More figures alone may be wrong ones."""
         is_first = self.figures > other.figures == 0
         return is_first or (self.missed < other.missed and self[:2] > other[:2])
 

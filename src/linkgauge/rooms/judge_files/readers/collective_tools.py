@@ -88,7 +88,7 @@ def _superbench(seen: TextScan) -> None:
 def _calls_of_node(
     seen: TextScan, rates: Mapping[tuple[str, int], Mapping[str, float]], devices: int
 ) -> None:
-    """Both rates tell the number of ranks, else all devices take part."""
+    """Notes a collective's calls. Both rates show the number of ranks, else it is `devices`."""
     for (word, size), both in rates.items():
         name, bus = NAMES.get(word.replace("_", "")), both.get("busbw", 0.0)
         if name is None or not bus or not size:

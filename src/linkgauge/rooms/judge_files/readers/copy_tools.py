@@ -1,5 +1,5 @@
 """Reads gdrcopy_copybw, clpeak, Intel's level-zero-tests, gdsio, fio, rblnBandwidthLatencyTest, and
-gc-hosttraffictest, in which an IPU and host threads access a staging buffer, in 10^9 bits/s."""
+gc-hosttraffictest (an IPU and host threads access a staging buffer; rates in 10^9 bits/s)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..scan import TextScan, rates
 
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
-    """Returns work without an expected rate: CPU or driver choose how, or an end is storage."""
+    """Returns work without an expected rate: CPU or driver choose the way, or an end is storage."""
     is_read = "read" in said["way"].lower()
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 

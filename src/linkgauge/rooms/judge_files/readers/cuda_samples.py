@@ -104,7 +104,7 @@ _PAGEABLE = (
 
 
 def _read_bandwidth(seen: TextScan) -> None:
-    """Reads bandwidthTest, but neither sums of devices nor pageable memory (no link's rate)."""
+    """Reads bandwidthTest. Leaves out sums of devices, and pageable memory (no link's rate)."""
     usual = {"gpu": "0", "from": "", "to": "", "count": "1", "kind": "PINNED", "unit": "G"}
     for said in seen.rows(
         r"\s*Device (?P<gpu>\d{1,3}): (?P<model>.{1,100})",

@@ -112,7 +112,8 @@ _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink
 
 
 def _adapters(seen: TextScan) -> None:
-    """The most frequent speed counts, then the highest. With a decimal it is in GB/s, else Mb/s."""
+    """Notes the adapters' speed: the most frequent one, and the highest of several. A speed with a
+    decimal is in GB/s, without in Mb/s."""
     for _ in seen.blocks(_ETHTOOL):
         pass
     speeds = Counter(

@@ -1,5 +1,5 @@
-"""Reads lstopo's XML and its text on a console, in which the same objects are nested, and
-NCCL_TOPO_DUMP_FILE or a cloud's topology file, which only tells the classes of cards."""
+"""Reads lstopo's XML, lstopo's text on a console, which nests the same objects, and NCCL's or a
+cloud's topology file, which gives only the classes of cards."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _CLASSES = {"3D": "0302", "Display": "0380", "ProcessingAccelerator": "1200",
 
 
 def _console(seen: TextScan) -> None:
-    """Makes the XML's objects of console text. Line numbers serve as addresses of bridges."""
+    """Converts console text to the objects of the XML. Bridges get line numbers as addresses."""
     stack = [(-1, Element("topology"))]
     for number, own, _ in seen.marks(_OBJECT, _CPUS):
         if "depth" not in own:

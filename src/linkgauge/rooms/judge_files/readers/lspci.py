@@ -98,7 +98,7 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the text of the port in the slot: on AMD's cards, their own switch's upper port."""
+    """Returns the text of the port in the slot, above a switch that is on the card itself."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
@@ -124,7 +124,7 @@ _BARE = re.compile(rf"[\s#]*{_LINK.pattern}")
 
 
 def _without_head(seen: TextScan) -> None:
-    """Reads lines that grep left of one adapter, without its address."""
+    """Reads lines of one adapter that grep left, without the line of its address."""
     if any(map(_HEAD.match, seen.lines)) or not any(map(_RDMA.search, seen.lines)):
         return
     shown = {match.groups() for _, match in seen.each(_BARE)}

@@ -261,7 +261,7 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def _unit(lines: Sequence[str]) -> float | None:
-    """Returns the unit of a table's times in seconds, or None without a whole head."""
+    """Returns the unit of a table's times in seconds; None if the head is incomplete."""
     head = _HEAD.match(lines[0])
     units = (re.search(r"#.*\((us|ms|s)\)", line) for line in lines[1:])
     is_whole = head is not None and "busbw" in head[1].rpartition("time")[2]
@@ -300,7 +300,7 @@ def _calls(line: str, unit: float | None) -> list[Call]:
 
 
 def _is_rate(algbw: float, rate: float) -> bool:
-    """Whether `algbw` fits `rate` in GB/s to two decimals. hypercube's is at least half of it."""
+    """Whether `algbw` fits `rate` (GB/s, two decimals), or is at least half of it (hypercube)."""
     return 0.9 * rate / 2 - 0.011 <= algbw <= 1.1 * rate + 0.011
 
 

@@ -96,7 +96,7 @@ def _iperf3(seen: TextScan) -> None:
 
 
 def _iperf3_text(seen: TextScan) -> None:
-    """Reads receivers' rates. A stream that ends again is of the next run. Ctrl-C is no failure."""
+    """Reads receivers' rates. Another run begins when a stream ends again. Ctrl-C is no failure."""
     runs, again = list[dict[tuple[str, str], float]](), 0.0
     for said in seen.rows(
         r"\s*\[\s*(?P<stream>SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"

@@ -65,7 +65,7 @@ _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
 
 
 def _failed(seen: TextScan, test: str, error: str) -> None:
-    """After the figures of a test, only words about data are still of it."""
+    """Records an error or waiver of a test, but only wrong bytes once the test has figures."""
     said = error or _WAIVED
     seen.remarks += [] if error else [f"{test} {_WAIVED}"]
     is_over = any(one.benchmark == test for one in seen.figures)

@@ -92,7 +92,8 @@ def _matrix(seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[st
 
 
 def _beside(gpus: Mapping[int, ReportedGpu], near: Mapping[int, str]) -> int | None:
-    """Returns the node of the nearest accelerator or, if all are far, the other node of two."""
+    """Returns the node of the nearest accelerator. If all accelerators are far, but on the same one
+    of two nodes, returns the other node."""
     known = {index: _NEAR.index(how) for index, how in near.items() if how in _NEAR}
     closest = min(known, key=lambda index: known[index], default=None)
     if closest is None or near[closest] != "SYS":

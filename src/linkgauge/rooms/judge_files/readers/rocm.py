@@ -68,7 +68,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
-    """Yields figures. Of a GPU's with CPUs, the best counts: no text says which CPU is near."""
+    """Yields figures. Of a GPU and all CPUs, yields the best: it is unknown which CPU is near."""
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
@@ -160,7 +160,7 @@ def _matrix(said: Mapping[str, str], size: int, kind: str, both: bool) -> Iterat
 def _all_to_all(
     name: str, total: float, size: int, rates: Sequence[float], count: int
 ) -> Iterator[ReportedFigure]:
-    """Yields the total by the CPU's clock and each pair's rate."""
+    """Yields the total, which the CPU timed, and each pair's rate."""
     whole = ReportedFigure(name, "0", "0", total * 1e9, size, ranks=count)
     yield whole
     for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
@@ -219,7 +219,7 @@ def _transferbench_1(seen: TextScan) -> None:
 
 
 def _rvs(seen: TextScan) -> None:
-    """Reads RVS's PQT, which names GPUs by identifiers of the driver: their order numbers GPUs."""
+    """Reads RVS's PQT. Numbers GPUs in the order of the driver's identifiers, which it prints."""
     found = [said.copy() for said in seen.rows(
         r".*?\bp2p-bandwidth\s+(?:\[\d+/\d+\] )?(?:\[GPU:: )?(?P<from>\d{1,8})\S* +(?:\[GPU:: )?"
         rf"(?P<to>\d{{1,8}})\S*\s+bidirectional: (?P<both>true|false)\s+(?P<rate>{DECIMAL}) GBps"
