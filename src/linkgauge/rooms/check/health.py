@@ -161,7 +161,7 @@ MOST_MESSAGE = 1024
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """Kubernetes' NodeCondition (core/v1).
+    """Kubernetes' NodeCondition (core/v1), by its names in JSON.
 
     type: The type of the condition.
     status: Whether the links are healthy.

@@ -138,7 +138,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the latest run of each host and label, and up to a limit other runs after `since`."""
+    """Returns each host and label's latest run, and others after `since` (µs) up to a limit."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -40,7 +40,7 @@ COLUMNS = (
 class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkgauge.trend/1"):
     """The trends of figures over the runs of a history.
 
-    schema: The kind of document, and its version.
+    schema: The kind of document, and its version (a tag in JSON).
     trends: One trend for each benchmark, machine and settings."""
 
     trends: tuple[Trend, ...]
@@ -163,7 +163,7 @@ _TONES: dict[str, Tone] = {"pass": "", "skip": "dim"}
 class HistoryDocument(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     """The runs of a history.
 
-    schema: The kind of document, and its version.
+    schema: The kind of document, and its version (a tag in JSON).
     runs: The runs, the oldest first."""
 
     runs: tuple[PastRun, ...]

@@ -59,7 +59,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part spans cells. False if every vCPU is a socket, but not a cell."""
+        """Whether no part, such as a core, has vCPUs of several cells. False if each vCPU is a
+        socket, but several of them are in a cell."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 

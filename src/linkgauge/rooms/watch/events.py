@@ -25,7 +25,7 @@ answer."""
 class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     """An event of a watch.
 
-    event: The kind of the event.
+    event: The kind of the event (a tag in JSON).
     time: The time of the event (ISO 8601, UTC)."""
 
     time: str

@@ -1,4 +1,4 @@
-"""Loads a server with a fixed number of concurrent requests, or with requests at random times."""
+"""Sends a server a fixed number of requests at a time, or requests at random times."""
 
 from __future__ import annotations
 

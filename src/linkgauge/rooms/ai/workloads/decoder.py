@@ -121,7 +121,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 def compiled(decoder: Decoder) -> Arithmetic:
     """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1. Compiles
-    in this process: others would outlive a worker."""
+    in this process, because processes that compile would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch, options = decoder.site.torch, {"coordinate_descent_tuning": True}
     before, after = (

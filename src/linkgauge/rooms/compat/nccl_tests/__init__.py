@@ -139,7 +139,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces sizes as nccl-tests does: 2 or 3 buffers must leave 2 to 5 GiB free."""
+        """Reduces sizes as nccl-tests does, so that 2 or 3 buffers leave 2 to 5 GiB free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -263,7 +263,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """Returns the run's exit code, 4 if nothing was measured, or 3 if lines are missing."""
+        """The run's exit code; 4 if nothing was measured, 3 instead of 0 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 

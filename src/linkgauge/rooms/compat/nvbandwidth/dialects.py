@@ -76,7 +76,7 @@ _UNLISTED = (ToolOption("--perfFormatter"), _number("--loopCount arg"))
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Options, with sizes in MiB. Only sailbandwidth has the options below `pair`."""
+    """Options of nvbandwidth, with sizes in MiB. Those after `pair` are only sailbandwidth's."""
 
     help: bool = False
     list: bool = False
