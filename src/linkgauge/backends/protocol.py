@@ -354,7 +354,7 @@ class Backend(Protocol):
           each part alone, `span` the time of all parts together;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
           the receive buffer), timed by the host until everything is done;
-        - `touch`: the destination's pages go back to the operating system, and are touched again."""
+        - `touch`: the OS takes the destination's pages back, which are then touched again."""
 
     def close(self) -> None:
         """Frees all buffers and groups. May be called again."""

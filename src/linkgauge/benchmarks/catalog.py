@@ -175,8 +175,7 @@ def _most_wanted() -> Iterator[str]:
 
 def ranked(of_host: Mapping[str, bool], asked: Sequence[str], profile: str) -> tuple[str, ...]:
     """Returns the names of benchmarks in the order of measuring: those in `asked` first, then those
-    that the profile prefers. A value of `of_host` is true if the benchmark measures the host
-    alone."""
+    that the profile prefers. `of_host` has True for a benchmark of only the host."""
     if len(of_host) < 2:
         return tuple(of_host)
     patterns = _FIRST.get(profile) or _most_wanted()  # without preferences, by popularity

@@ -44,8 +44,7 @@ class Nodes(NamedTuple):
     memories: Sequence[Sequence[Memory]]
 
     def sample(self) -> Nodes:
-        """Returns all nodes if they are at most MOST_NODES, else BLOCKS blocks of neighbouring
-        nodes."""
+        """Returns all nodes or, if there are too many, a few blocks of neighbouring nodes."""
         count = len(self.memories)
         if count <= MOST_NODES:
             return self

@@ -192,8 +192,7 @@ def application() -> Application:
 
 def main() -> None:
     """Runs the command line. Exit codes: 0 all is well; 1 a failure or a low cell; 2 bad usage or
-    input; 3 an error cost results; 4 nothing was measured; 130 after Ctrl-C, 143 after SIGTERM, 129
-    after SIGHUP."""
+    input; 3 an error cost results; 4 nothing was measured; 128 + N after signal N (130: Ctrl-C)."""
     interrupted = end_like_ctrl_c()
     streams.prepare()
     plugins()

@@ -284,8 +284,7 @@ def _shared(estimate: Expectation) -> Expectation:
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
     interval and last repetition are below a bound, and perhaps low if only its median is. A total
-    gets the worst verdict among the total and those of its transfers that have an expected
-    figure."""
+    gets the worst verdict among the total and its transfers with an expected figure."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most

@@ -32,8 +32,7 @@ _MOST_DRIFT = math.log(1e6)
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Cells by number in the plan: `first` to `last` (included), or to the end if `last` is
-    None."""
+    """Cells by number in the plan: `first` to `last` (included; None: to the end)."""
 
     first: int = 0
     last: int | None = None

@@ -175,8 +175,7 @@ class Resources:
         return self.demand(transfer, 0).touched
 
     def concurrent_moving(self, demand: Demand, transfer: Transfer, does: Operation) -> Demand:
-        """Returns a transfer's demand in the operation `does`. `demand` is its demand for a
-        copy."""
+        """Returns a transfer's demand in the operation `does`. `demand` is that of a copy."""
         if does.name == "copy-ping-pong":  # the host waits for each copy
             return replace(demand, startup=demand.startup + self._host.wait)
         if does.array is None:

@@ -33,8 +33,7 @@ class Offset(msgspec.Struct, frozen=True):
 
 def compare(links: Links, rank: int) -> Offset:
     """Estimates the offset of a rank's clock by Cristian's algorithm (Probabilistic clock
-    synchronization, 1989). The rank's clock is assumed to be read halfway between question and
-    answer."""
+    synchronization, 1989). The clock is assumed to be read halfway between question and answer."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()

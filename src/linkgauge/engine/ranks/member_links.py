@@ -131,7 +131,6 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Sends a sign of life to each other rank whose channel has room."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question

@@ -2,9 +2,8 @@
 
 Each rank makes the same calls for all transfers of a cell. Memories and engines of other ranks are
 only names. Ranks meet to open each other's memory, to start together, and to exchange timings. All
-ranks therefore have the same data and choose the same numbers of loops and samples. No message is
-sent between processes while a clock runs. The rank whose engine carries out a transfer also times
-it."""
+ranks therefore have the same data and choose the same numbers of loops and samples. No process
+sends a message while a clock runs. The rank whose engine carries out a transfer also times it."""
 
 from __future__ import annotations
 

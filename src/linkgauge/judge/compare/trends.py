@@ -30,10 +30,9 @@ class TrendChange(msgspec.Struct, frozen=True):
     ratio: `after` divided by `before`.
     direction: Whether the cell got better or worse.
     first: The number of the earliest run with which the new level may have begun, with 95 %
-        confidence.
+      confidence.
     last: The number of the latest run with which the new level may have begun.
-    p: The probability that chance alone gives such a clear change, adjusted for all tries in this
-        series."""
+    p: The probability that chance alone gives such a clear change, adjusted for all tries here."""
 
     cell: SeriesId
     before: float

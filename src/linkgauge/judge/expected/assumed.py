@@ -1,5 +1,4 @@
-"""Finds the figures of a simulated machine that depend on assumed facts, such as the speed of a
-PCIe link."""
+"""Finds a simulated machine's figures that depend on assumed facts, such as a PCIe link's speed."""
 
 from __future__ import annotations
 

@@ -51,11 +51,10 @@ if TYPE_CHECKING:
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
-    is the limit for any sharing. `loose` is true if the figure is approximate, `sure` if it hardly
-    varies. Cells are low below the first of `bounds`, perhaps low below the second. `start` is the
-    startup time in seconds. `without` is why no achievable figure is known. `each` has transfers'
-    rates."""
+    """The expected figure of a cell. `expected` assumes that transfers share links fairly; `most`
+    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
+    Cells are low below the first of `bounds`, perhaps low below the second. `start` is the startup
+    time in seconds. `without` is why no achievable figure is known. `each` has transfers' rates."""
 
     expected: Expected
     most: float | None = None
@@ -359,7 +358,6 @@ def _is_sure(transfer: Transfer) -> bool:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is computed, or None if it reports no total."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

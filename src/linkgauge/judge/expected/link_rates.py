@@ -1,7 +1,6 @@
 """Computes the rates of links. On PCIe, a write carries up to MaxPayload bytes, and a read requests
 up to MaxReadReq bytes. Completions of reads are assumed to carry `COMPLETION` bytes each, and
-kernels to move cache lines of `LINE` bytes. Flow control, which takes a few percent more, is left
-out."""
+kernels to move cache lines of `LINE` bytes. Flow control (a few percent) is left out."""
 
 from __future__ import annotations
 
