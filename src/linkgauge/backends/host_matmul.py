@@ -24,7 +24,7 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """A matrix product by BLAS threads, which may run on any CPU. `threads` has the number of
+    """A matrix product by BLAS threads, which may run on all CPUs. `threads` has the number of
     threads of each group; one call uses all of them."""
 
     on_host = True

@@ -176,7 +176,7 @@ def single_iterations(steps: int) -> SamplingPolicy:
 class Group(Protocol):
     """Copies that run at the same time, or another operation. No other work runs between `open` and
     `wait`. Up to `most_loops` loops can wait behind the gate. Calls in a wrong order raise an
-    error, but `close` may be called at any time."""
+    error, but `close` may always be called."""
 
     policy: SamplingPolicy
 
@@ -337,9 +337,8 @@ class Backend(Protocol):
         """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Returns a group for an operation, which can be armed any number of times. Raises
-        Unsupported if the backend cannot carry out the operation with these copies. Among the
-        operations are:
+        """Returns a group for an operation, which can be armed again and again. Raises Unsupported
+        if the backend cannot carry out the operation with these copies. Among the operations are:
 
         - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one search);
         - `chase`: a thread follows pointers through the source; other copies must be endless;
@@ -352,8 +351,8 @@ class Backend(Protocol):
           but the first only load the link, also in `copy-ping-pong` and `flag-ping-pong`;
         - `overlap`: a kernel (the first copy) and copies of its device; `seconds` has the time of
           each part alone, `span` the time of all parts together;
-        - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
-          the receive buffer), timed by the host until everything is done;
+        - a Collective: each copy is a rank's part, with send and receive buffer (in place: only the
+          receive buffer), timed by the host until everything is done;
         - `touch`: the OS takes the destination's pages back, which are then touched again."""
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Returns a rule that refuses pinned memory on any node except the nearest to the device."""
+    """Returns a rule that refuses pinned memory on all nodes but the nearest to the device."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 

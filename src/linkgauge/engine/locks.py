@@ -34,8 +34,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
     """Returns the names of the devices that no other run may use during a plan, by PCI address or
-    else UUID. Leaves out devices without either. Host memory is not held, because CPUs serve any
-    number of runs. Returns an empty dict for simulated machines and for runs of several ranks."""
+    else UUID. Leaves out devices without either. Host memory is not held, because CPUs serve
+    several runs. Returns an empty dict for simulated machines and for runs of several ranks."""
     if machine.simulated is not None or machine.ranks:
         return {}
     keys = {device.memory: device.pci or device.uuid for device in machine.all_devices}

@@ -280,7 +280,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
-    """Returns the most bytes that any cell holds in each memory."""
+    """Returns the most bytes that a cell holds in each memory."""
     peak: dict[str, int] = {}
     for table, cell in able(plan):
         for place, (need, _) in _held([cell], table.size).items():

@@ -61,7 +61,7 @@ class Root(ABC):
         return None if node is None or node < 0 else node
 
     def cpu_list(self, *places: str) -> tuple[int, ...]:
-        """Returns the CPUs (or NUMA nodes) in the first of these files that lists any."""
+        """Returns the CPUs (or NUMA nodes) in the first of these files that lists some."""
         found = (parse_cpu_list(self.text(place) or "") for place in places)
         return next(filter(None, found), ())
 

@@ -257,7 +257,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     """A position in a matrix, with the operation that the transfers carry out.
 
     operation: The operation that the transfers carry out: a name, or a collective.
-    workload: The AI workload; null for any other operation."""
+    workload: The AI workload; null for other operations."""
 
     operation: OperationName = "copy"
     workload: Workload | None = None

@@ -93,7 +93,7 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether a matrix has more than MOST_COLUMNS rows or columns."""
+    """Whether a matrix has more than `MOST_COLUMNS` rows or columns."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS

@@ -81,7 +81,7 @@ class FlagGroup(Gated):
 
     def wait(self) -> Timing:
         """Returns the round trips' times. Raises TookTooLong if a flag does not return, Unsupported
-        for more than MOST round trips."""
+        for more round trips than it can record."""
         loops, batches = self.pass_gate()
         if loops * batches > MOST:
             raise Unsupported(

@@ -1,4 +1,4 @@
-"""How memory is allocated for CUDA, on a device or as any kind of host memory that CUDA can use."""
+"""How memory is allocated for CUDA, on a device, or as one of the kinds of host memory."""
 
 from __future__ import annotations
 

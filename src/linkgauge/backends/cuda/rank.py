@@ -1,5 +1,5 @@
 """A rank with a GPU. Ranks on one machine access each other's memory by CUDA IPC, and ranks in one
-NVLink domain by fabric handles. Between any other ranks, NCCL copies."""
+NVLink domain by fabric handles. Between all other ranks, NCCL copies."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Devices of one kind. `memory_rate` limits reads and writes together, in bytes/s. PCI
     addresses must be quoted, as YAML would read them as numbers. If `node` is true, device i of the
-    group is on host i, as is device i of any other such group. PCI then shows only the devices
+    group is on host i, as is device i of every other such group. PCI then shows only the devices
     whose addresses are in `pci`."""
 
     count: Count = 1

@@ -180,7 +180,7 @@ FAULTS: dict[str, type[Fault]] = {kind.__name__.lower(): kind for kind in _KINDS
 
 
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
-    """Returns the lowest fraction of the full rate that the faults leave in any of the cells."""
+    """Returns the lowest fraction of the full rate that the faults leave in one of the cells."""
     lowest = math.inf if faults else 1.0
     for cell in cells if faults else ():
         rate = 1.0

@@ -77,7 +77,7 @@ class Trouble:
         return slowed
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns each resource's bytes/s: the lowest that faults leave in any current cell."""
+        """Returns each resource's bytes/s: the lowest that faults leave in a current cell."""
         if not self._faults:
             return self._resources.capacity
         least: dict[tuple[Fault, ...], float] = {}  # many parts have the same faults

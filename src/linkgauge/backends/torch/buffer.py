@@ -27,7 +27,7 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """A tensor of bytes. Threads on `cpus` fill and compare it; without any, the device does."""
+    """A tensor of bytes. Threads on `cpus` fill and compare it; without CPUs, the device does."""
 
     address: int
 

@@ -24,7 +24,7 @@ SPACE = "torch"
 class TorchFacts(msgspec.Struct, frozen=True):
     """What torch reports about a device. `type` is torch's name for its type (`cuda` also for AMD's
     GPUs). `peers` are memories that the device can access. `gated` is true if work can wait for a
-    start signal and events time it. `binds` is true if pinned memory can be on any NUMA node."""
+    start signal and events time it. `binds` is true if pinned memory can be on a given node."""
 
     device: Device
     type: str

@@ -111,7 +111,7 @@ def _latest(folders: Iterable[Path], also: Iterable[str] = ()) -> _Latest:
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
     """Returns the folder of the latest run (with `label`, if given). Prefers runs of this machine
-    with figures, then runs of other machines with figures. Raises InputError without any run."""
+    with figures, then runs of other machines with figures. Raises InputError if there is no run."""
     also = tuple(also)
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
@@ -204,7 +204,7 @@ def place_of_run(file: Path) -> Path:
 
 
 def run_file(path: Path) -> Path:
-    """Returns a run's file: run.json or, without one, the journal. Returns other files as given."""
+    """Returns a run's file: run.json or, if missing, the journal. Returns other files as given."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE

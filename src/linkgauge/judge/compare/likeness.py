@@ -68,7 +68,7 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Adds an interval to each figure without one: as wide as the largest difference between two
+    """Adds an interval to each figure that lacks it: as wide as the largest difference between two
     recorded healthy runs over its kind of path."""
 
     def ranged(cell: CellFigure) -> CellFigure:

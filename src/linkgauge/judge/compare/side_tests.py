@@ -62,7 +62,7 @@ class SideFigures(msgspec.Struct):
 
     @property
     def any(self) -> CellFigure:
-        """Returns one figure, with bytes, path and devices from any figure that has them."""
+        """Returns one figure, with bytes, path and devices from figures that have them."""
         every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
         path = next((cell.path for cell in every if cell.path), None)
         devices = next((cell.devices for cell in every if cell.devices), ())

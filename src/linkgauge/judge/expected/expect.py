@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly; `most`
-    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
+    is the limit of every sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
     Cells are low below the first of `bounds`, perhaps low below the second. `start` is the startup
-    time in seconds. `without` is why no achievable figure is known. `each` has transfers' rates."""
+    time in seconds. `without` is why no achievable figure is known. `each` are transfers' rates."""
 
     expected: Expected
     most: float | None = None

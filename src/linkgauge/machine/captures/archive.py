@@ -30,7 +30,7 @@ this much or less."""
 
 
 class _Xz:
-    """Reads .xz in limited memory, because a hostile file could demand any amount."""
+    """Reads .xz in limited memory, because a hostile file could demand all of it."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -132,7 +132,7 @@ def tar_of(tree: Captured, mtime: int = 0) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """Reads .tar, .tgz, .tar.bz2, .tar.xz or .tar.zst. Raises InputError for any other file."""
+    """Reads .tar, .tgz, .tar.bz2, .tar.xz or .tar.zst. Raises InputError for other files."""
     return _unpacked(path, "give a folder or what `linkgauge capture` wrote").tree()
 
 

@@ -1,4 +1,4 @@
-"""Carries messages over a socket. Each command gets one answer, after any progress messages."""
+"""Carries messages over a socket. Each command gets one answer, after its progress messages."""
 
 from __future__ import annotations
 

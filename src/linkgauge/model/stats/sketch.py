@@ -1,4 +1,4 @@
-"""Computes percentiles of any number of values in little memory."""
+"""Computes percentiles of many values in little memory."""
 
 from __future__ import annotations
 

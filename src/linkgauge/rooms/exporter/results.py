@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """Selects runs by `host`, `simulated` and `label` (None: any) that have all of `benchmarks`."""
+    """Selects runs by `host`, `simulated` and `label` (None: all) that have all of `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None

@@ -91,10 +91,10 @@ class GateOptions(Options):
 def gate(asked: GateOptions) -> int:
     """Fail if a run has lost against a baseline.
 
-    Exits with 1 if a cell is slower, missing or has a worse status. Exits with 3 if there is none,
-    but some are inconclusive: the machine was loaded differently, its virtual CPUs were moved, or
-    figures vary so much that a loss of half may go undetected. Exits with 2 if machines or settings
-    cannot be compared.
+    Exits with 1 if a cell is slower, missing or has a worse status. Exits with 3 if there is no
+    such cell, but some are inconclusive: the machine was loaded differently, its virtual CPUs were
+    moved, or figures vary so much that a loss of half may go undetected. Exits with 2 if machines
+    or settings cannot be compared.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after

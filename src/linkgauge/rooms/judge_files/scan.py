@@ -225,7 +225,7 @@ class TextScan:
                 self.remarks.append(": ".join(filter(None, (test, said))))
 
     def _leave_out_impossible(self) -> None:
-        """Leaves out figures beyond any hardware: a tool or reader mistook a unit or column."""
+        """Leaves out figures above all hardware: a tool or reader mistook a unit or column."""
         odd = [one for one in self.figures if not one.is_possible]
         self.figures[:] = [one for one in self.figures if one.is_possible]
         if odd:

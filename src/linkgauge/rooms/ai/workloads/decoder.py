@@ -264,7 +264,7 @@ class Decoder:
         return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Returns random tokens (batch, tokens). A seed gives the same tokens on any device."""
+        """Returns random tokens (batch, tokens). A seed gives the same tokens on every device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)
