@@ -85,14 +85,14 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
         if rose > 0:
             found = f"ECC could not correct {rose} memory errors during the run"
-            why = "its memory returns wrong bytes"
+            why = "the driver stops programs that read broken memory"
             remedy = (*shown, "# If the errors recur, replace the card.")
             yield Finding("ecc", "fail", device.part, found, why, remedy, value=rose)
         elif before:
             found = f"ECC could not correct {before} memory errors" + (
                 " before the run" if evidence.results else ""
             )
-            why = "its memory may return wrong bytes"
+            why = "the driver stops programs that read broken memory"
             yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 
 

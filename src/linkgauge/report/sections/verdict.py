@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -101,7 +102,7 @@ def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
         return taken
     if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
         return [Command(commands[0].words, captions[0])]
-    about = captions[0].partition(",")[0].rstrip(".") if captions else "a change"
+    about = re.split(r"[.,] ", captions[0])[0].rstrip(".") if captions else "a change"
     where = "shown above" if closing.kept is None else "which doctor shows"
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 

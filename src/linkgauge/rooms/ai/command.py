@@ -162,7 +162,9 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
     url, rate = asked.url, asked.rate
     if (url is None) == (SERVING in names):
-        raise InputError("serving and --url go together: linkgauge ai serving --url URL")
+        raise InputError(
+            "'serving' needs --url, which nothing else takes: linkgauge ai serving --url URL"
+        )
     if url is None:
         return choice
     rates = [] if rate is None else [part.strip() for part in rate.split(",")]

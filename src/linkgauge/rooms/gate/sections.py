@@ -112,7 +112,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"found with 90 % probability: a loss of {all_of_them} in {where}"
+        seen = f"would show, with 90 % probability, a loss of {all_of_them} in {where}"
         yield plain(seen if half == all_of_them else f"{seen}, of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
@@ -135,8 +135,10 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} have only one run on a side: how much runs vary is estimated"
-        yield plain(f"{few}; to know it, measure both sides once more", "warn")
+        few = (
+            f"{count_of(single)} have a single run on a side: how much runs vary is only estimated"
+        )
+        yield plain(f"{few}; more runs would show it", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
 

@@ -87,7 +87,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
     why = "an idle device may save power, so this says nothing of its speed in the guest"
-    remedy = "# In the guest, which wakes it: linkgauge run --profile quick"
+    remedy = "# In the guest (traffic wakes the link): linkgauge run --profile quick"
     return Finding("link-rest", severity, finding.about, finding.found, why, (remedy,))
 
 
