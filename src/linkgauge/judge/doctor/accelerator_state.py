@@ -111,7 +111,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
             why = "they share its links, memory and engines, so figures fall and scatter"
         if listed:
             remedy = (f"ps -fp {','.join(listed)}",)
-            found += f": {' '.join(listed)}"
+            found += f" (PID {', '.join(listed)})"
             severity: Severity = "warn" if used else "note"
             yield Finding("processes", severity, device.part, found, why, remedy)
 

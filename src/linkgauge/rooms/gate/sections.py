@@ -44,7 +44,7 @@ _HALF = 0.5
 SHORT = 12
 """The characters of a side's name if there is little space."""
 _WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
-_SAID: dict[Verdict, str] = {"not enough": "with too few runs"}
+_SAID: dict[Verdict, str] = {"not enough": "with too few runs to judge"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -85,7 +85,7 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
     if left := len(changes) - counts.total():
         tiles.append(Tile(count_of(left), "that lack a figure on a side"))
     if not counts:
-        tiles = [Tile("nothing", "could be compared", "warn")]
+        tiles = [Tile("nothing", "could be judged", "warn")]
     tiles += [SIMULATED_TILE] if one.simulated else []
     return Tiles(tiles, _sides(one, number))
 

@@ -89,7 +89,7 @@ def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
     for subject, pin in pins.items():
         if absent := pin - online:
             found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
-            why = "the domain does not start, or runs on the rest of the list"
+            why = "the domain does not start, or runs only on the CPUs of the list that exist"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
