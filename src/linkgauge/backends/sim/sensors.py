@@ -113,6 +113,7 @@ class SimTelemetry:
         self._devices = hardware.devices
         self._fabric: defaultdict[str, list[SimLink]] = defaultdict(list)
         self._pcie: dict[str, SimLink] = {}
+        names = set(map(attrgetter("name"), self._devices))
         units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
         vendors: dict[str, int] = {}
         for unit in units:
@@ -120,7 +121,7 @@ class SimTelemetry:
         joined = Counter[str]()
         for link in hardware.links:
             joined.update((link.a, link.b))
-            for end in {link.a, link.b} & vendors.keys() - hardware.switch_names:
+            for end in {link.a, link.b} & names:
                 if link.kind == "pcie":
                     self._pcie.setdefault(end, link)
                 else:
