@@ -177,7 +177,7 @@ def why_unjudged(run: Run) -> str | None:
         return "a profiler took part"
     if machine.shared:
         return "ranks took turns on one device"
-    if not any(is_node(device.memory) for device in machine.all_devices):
+    if not any(map(is_node, machine.by_memory)):
         return None
     if (oversubscription := machine.oversubscription) is not None:
         return str(oversubscription)

@@ -46,8 +46,9 @@ class PcieChain:
         self.port = port
         self.link = function.link
         above = port.link if port else PciLink()
-        self.speed = _least(self.link.max_speed, above.max_speed, reported.max_speed)
-        self.width = _least(self.link.max_width, above.max_width, reported.max_width)
+        ends = (self.link, above, reported)
+        self.speed = min([e.max_speed for e in ends if e.max_speed is not None], default=None)
+        self.width = min([e.max_width for e in ends if e.max_width is not None], default=None)
         self.is_confirmed = is_confirmed
         self.both_speeds = above.max_speed is not None or reported.max_speed is not None
         self.both_widths = above.max_width is not None or reported.max_width is not None
@@ -81,10 +82,6 @@ def shown(evidence: Evidence) -> Iterator[tuple[Part, PciFunction]]:
     for name, address in evidence.machine.addresses.items():
         if function := evidence.machine.functions.get(address):
             yield Part.device(name, address), function
-
-
-def _least(*values: float | None) -> float | None:
-    return min((value for value in values if value is not None), default=None)
 
 
 @lru_cache(maxsize=1)

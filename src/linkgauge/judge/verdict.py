@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
-from operator import itemgetter, truediv
+from operator import attrgetter, itemgetter, truediv
 from statistics import median
 
 from msgspec.structs import replace
@@ -77,7 +77,7 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
 
 
 def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    figures, count = sorted(case.figure for case in equivalent), len(equivalent)
+    figures, count = sorted(map(attrgetter("figure"), equivalent)), len(equivalent)
     if count == 1:
         return
     usual, because = median(figures), f"the median of {count} peers"

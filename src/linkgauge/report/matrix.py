@@ -104,8 +104,10 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def concurrent_matrices(result: Result) -> Iterator[Matrix]:
-    yield from _own(result)
-    yield from _each(result)
+    if len(result.cells) == 1:
+        yield from _own(result)
+    if result.sweep:
+        yield from _each(result)
     known: dict[str, Callable[[CellResult], float | None]] = {}
     reports = {cell.report for cell in result.cells}
     if any(cell.does.product is not None for cell in result.cells):
@@ -163,7 +165,7 @@ def load(cell: CellResult) -> float | None:
 
 def _own(result: Result) -> Iterator[Matrix]:
     """Yields matrices of rates inside a single cell: of its transfers, or of its devices."""
-    if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
+    if result.sweep or result.cells[0].report is not Report.TOTAL:
         return
     (cell,), unit = result.cells, unit_of(result.unit)
     if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
@@ -206,7 +208,7 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    if not result.sweep or not any(cell.transfers[1:] for cell in result.cells):
+    if not any(cell.transfers[1:] for cell in result.cells):
         return
     counted = filter(_is_counted, result.cells)
     rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))

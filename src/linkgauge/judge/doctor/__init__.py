@@ -45,51 +45,40 @@ not loaded."""
 
 
 def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    present = {"host"} | _of_machine(evidence) | _of_cells(evidence)
+    present = {name for name, there in _facts(evidence) if there}
     return checks_in(*(import_module(name) for name, of in FILES.items() if of in present))
 
 
-def _of_machine(evidence: Evidence) -> set[str]:
+def _facts(evidence: Evidence) -> Iterator[tuple[str, object]]:
     machine, known = evidence.machine, evidence.machine.known
+    yield from (
+        ("host", True),
+        ("hardware", known.pci or known.adapters or machine.accelerators or machine.addresses),
+        ("fabric", machine.accelerators or known.adapters),
+        ("fabric", any(wire.kind in ("network", "fabric") for wire in machine.wiring.wires)),
+        ("interfaces", machine.ranks),
+        ("kernel log", evidence.log and evidence.log != KernelLog()),
+        ("peers", evidence.is_comparable),
+        ("backends", machine.unavailable or machine.accelerators),
+        ("PCI", known.pci),
+        ("sizes", evidence.results[2:]),
+    )
     after = evidence.after.accelerators if evidence.after is not None else ()
-    kinds = {wire.kind for wire in machine.wiring.wires}
-    links = (link for one in (*known.accelerators, *after) for link in one.links)
-    has = {
-        "hardware": known.pci or known.adapters or machine.accelerators or machine.addresses,
-        "inactive links": any(link.active is False for link in links),
-        "fabric": machine.accelerators or known.adapters or not kinds.isdisjoint(_JOINING)
-        or any(one.rdma for one in known.interfaces),
-        "interfaces": machine.ranks or any(one.setup and one.speed for one in known.interfaces),
-        "kernel log": evidence.log and evidence.log != KernelLog(),
-        "peers": evidence.is_comparable,
-        "backends": machine.unavailable or machine.accelerators,
-        "PCI": known.pci,
-        "sizes": evidence.results[2:] or any(one.sweep for one in evidence.results),
-    }  # fmt: skip
-    return {name for name, there in has.items() if there}
-
-
-_JOINING = ("network", "fabric")
-
-
-def _of_cells(evidence: Evidence) -> set[str]:
-    found, engines = set[str](), set[str]()
+    for one in (*known.accelerators, *after):
+        yield "inactive links", any(link.active is False for link in one.links)
+    for nic in known.interfaces:
+        yield from (("fabric", nic.rdma), ("interfaces", nic.setup and nic.speed))
     for result in evidence.results:
+        yield "sizes", result.sweep
         for cell in result.cells:
-            engines.update(one.engine.kind for one in cell.transfers)
-            if cell.kind:
-                found.add("failures")
-            if cell.rises:
-                found.add("network counters")
-            if cell.modes or cell.transfers[1:]:
-                found.add("ways")
-            if cell.row != result.cells[0].row:  # there may be a way back, or classes of pairs
-                found.add("rows")
-    if not engines <= {"cpu"}:
-        found.add("fabric")
-    if "sm" in engines:  # copy engines may be faster
-        found.add("ways")
-    return found
+            engines = {one.engine.kind for one in cell.transfers}
+            yield from (
+                ("failures", cell.kind),
+                ("network counters", cell.rises),
+                ("ways", cell.modes or cell.transfers[1:] or "sm" in engines),
+                ("rows", cell.row != result.cells[0].row),  # a way back, or classes of pairs
+                ("fabric", engines - {"cpu"}),
+            )
 
 
 OF_MACHINE = ("busy", "steal")

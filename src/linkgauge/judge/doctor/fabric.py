@@ -56,11 +56,11 @@ def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
     machine = evidence.machine
     why = "what it sends to other hosts crosses the link between the nodes first"
     remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
-    several = len({one.pci for one in machine.known.adapters}) > 1
-    severity: Severity = "warn" if several else "note"
     for name, address in machine.addresses.items():
         how, adapters = nearest(machine, address)
         if how == "SYS":
+            several = len({one.pci for one in machine.known.adapters}) > 1
+            severity: Severity = "warn" if several else "note"
             part = Part.device(name, address)
             found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
             yield Finding("far-adapter", severity, part, found, why, remedy)

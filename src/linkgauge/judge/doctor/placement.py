@@ -41,11 +41,12 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     for device, function in shown(evidence):
         node = function.numa_node
         cpus = host.node_cpus.get(-1 if node is None else node)
-        near = {
-            "CPUs": not cpus or host.allowed_cpus is None or set(cpus) & set(host.allowed_cpus),
-            "memory": node is None or host.allowed_nodes is None or node in host.allowed_nodes,
-        }
-        if missing := [what for what, is_allowed in near.items() if not is_allowed]:
+        missing = list[str]()
+        if cpus and host.allowed_cpus is not None and not set(cpus) & set(host.allowed_cpus):
+            missing.append("CPUs")
+        if node is not None and host.allowed_nodes is not None and node not in host.allowed_nodes:
+            missing.append("memory")
+        if missing:
             what = " and ".join(missing)
             found = f"this process may not use the {what} of node {node}, the nearest one"
             remedy = (

@@ -287,7 +287,7 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        if not all(flow.usage for flow in self._least):
+        if not all(map(attrgetter("usage"), self._least)):
             return None
         alone = self._alone(self._least)
         if self._report.is_first:
@@ -305,7 +305,7 @@ class _Sharing:
 
     def _each(self) -> tuple[float | None, ...]:
         """Returns the rate of each transfer; None for transfers that other transfers slow."""
-        if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
+        if self._definition != "sustained" or not all(map(attrgetter("usage"), self._cost)):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
         return tuple(own if math.isclose(own, alone) else None for own, alone in both)
@@ -372,7 +372,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Returns a key that is equal for paths which differ only in names of devices and links."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
-    return (*(shape.kind for shape in shapes), *Numbers().each(names))
+    return (*map(attrgetter("kind"), shapes), *Numbers().each(names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:

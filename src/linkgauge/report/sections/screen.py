@@ -89,8 +89,7 @@ def blocks(run: Run) -> Iterator[Block]:
         yield from _standing_out(run, results)
         return
     yield from whole
-    matrices = [one for one in run.results if one.benchmark != "copy"]
-    if any(cell.expected for _, cell in cells_of(matrices)):
+    if any(cell.expected for one, cell in cells_of(run.results) if one.benchmark != "copy"):
         yield Prose([(), plain(MATRIX, "dim")])
     if said := compared(run):
         yield Prose([(), *map(plain, filter(None, (said, may_be_cached(run))))])
