@@ -15,6 +15,7 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, Reading
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
@@ -103,10 +104,7 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     names = named | slots
     seen: set[str] = set()
     for address in named:
-        gaps = (one for one in machine.known.unknown if "PCI functions" in one.fields)
-        hidden = PciFunction(address=address, unknown=tuple(Gap(one.why) for one in gaps))
-        functions = machine.pci_line(address) or (hidden,)
-        for function in functions:
+        for function in machine.pci_line(address) or (_hidden(machine, address),):
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
                 seen.add(function.address)
@@ -122,6 +120,11 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
                     name, lower, port, loaded.get(own, ()), link, is_sure, counted, sent_again
                 ))  # fmt: skip
     return tuple(found)
+
+
+def _hidden(machine: Machine, address: str) -> PciFunction:
+    gaps = [Gap(one.why) for one in machine.known.unknown if "PCI functions" in one.fields]
+    return PciFunction(address=address, unknown=tuple(gaps))
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from statistics import median
 
 import msgspec
@@ -109,7 +110,7 @@ def concurrent_matrices(result: Result) -> Iterator[Matrix]:
     if result.sweep:
         yield from _each(result)
     known: dict[str, Callable[[CellResult], float | None]] = {}
-    reports = {cell.report for cell in result.cells}
+    reports = set(map(attrgetter("report"), result.cells))
     if any(cell.does.product is not None for cell in result.cells):
         operations = operations_of(order_of(result.size))
         known["time of a product (ms)"] = partial(_of_product, operations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.pcie_chains import shown
@@ -11,7 +12,7 @@ from linkgauge.model.hardware.inventory import PciFunction
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    nodes = {node.index for node in evidence.machine.host.nodes}
+    nodes = set(map(attrgetter("index"), evidence.machine.host.nodes))
     for device, function in shown(evidence):
         node = function.numa_node
         if node is None and len(nodes) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -96,7 +97,7 @@ def blocks(run: Run) -> Iterator[Block]:
 
 
 def has_few(run: Run, few: int = FEW) -> bool:
-    return len({one.benchmark for one in run.results if has_figures(one)}) <= few
+    return len(set(map(attrgetter("benchmark"), filter(has_figures, run.results)))) <= few
 
 
 def _whole(run: Run) -> list[Block] | None:
