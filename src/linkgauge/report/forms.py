@@ -186,7 +186,7 @@ def peers_sign(cell: CellResult) -> str:
 
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
-    used = {one.sign for one in shades if one is not None}
+    used = set(map(attrgetter("sign"), filter(None, shades)))
     spans: list[Span] = []
     for sign, (meaning, tone) in _MEANINGS.items():
         if sign in used:

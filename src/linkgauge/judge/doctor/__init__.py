@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -265,7 +266,7 @@ def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
 
 
 def failed(findings: Sequence[Finding]) -> bool:
-    return any(finding.severity == "fail" for finding in findings)
+    return "fail" in map(attrgetter("severity"), findings)
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:

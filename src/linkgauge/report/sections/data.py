@@ -23,8 +23,7 @@ from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
 from linkgauge.report.forms import cells_of
 from linkgauge.report.results import table
-from linkgauge.report.rows import result_rows
-from linkgauge.report.tables import CELLS
+from linkgauge.report.tables import CELLS, result_rows
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
