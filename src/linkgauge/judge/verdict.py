@@ -163,7 +163,7 @@ class Judge:
         ]
         if found != self._known:
             self._known, self._last = found, None
-        return tuple(judged for _, judged in self._known)
+        return tuple(map(itemgetter(1), self._known))
 
     def __call__(self, run: Run) -> Run:
         if run.is_profiled or run.machine.shared:

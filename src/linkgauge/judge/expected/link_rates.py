@@ -130,7 +130,7 @@ def pcie_path(
     packets, uses = _packets(access, kernel, crossed), list[Use]()
     for wire, to in crossed:
         if (lanes := _narrowest(wire, trained.get(wire.device or ""))) is not None:
-            uses += _uses(lanes, to, part, *packets)
+            uses += packets.uses(lanes, to, part)
     loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
     return ExpectedPath(tuple(uses), loose=loose)
 
@@ -170,11 +170,7 @@ def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     return min(ends, key=operator.attrgetter("rate"), default=None)
 
 
-def _packets(
-    access: Access, kernel: bool, crossed: Sequence[tuple[Wire, str]]
-) -> tuple[str, int, int | None, str]:
-    """Returns the kind of packets with data, the bytes of data in each, those that a read asks for
-    at once (None: a write), and ` (assumed)` if the size is."""
+def _packets(access: Access, kernel: bool, crossed: Sequence[tuple[Wire, str]]) -> _Packets:
     ends = [end for wire, _ in crossed for end in (wire.lower, wire.upper) if end]
     known = [end.max_payload for end in ends if end.max_payload]
     payload = min(known, default=MAX_PAYLOAD)
@@ -184,11 +180,11 @@ def _packets(
     if access == "write":
         lines = kernel or _writes_lines(own)
         size = min(payload, LINE) if lines else payload
-        return "write", size, None, "" if lines else assumed
+        return _Packets("write", size, None, "" if lines else assumed)
     root = crossed[-1][0].upper
     short = root is not None and 0 < (root.link.max_speed or 0) <= _SHORT_UP_TO
     size = min(payload, SHORT_COMPLETION if short else COMPLETION)
-    return "completion", size, min(request, LINE) if kernel else request, ""
+    return _Packets("completion", size, min(request, LINE) if kernel else request, "")
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
@@ -196,18 +192,24 @@ def _writes_lines(own: PciFunction | None) -> bool:
     return most is not None and most <= _LINES_UP_TO
 
 
-def _uses(
-    link: _Lanes, direction: str, part: float, kind: str, size: int, request: int | None, more: str
-) -> Iterator[Use]:
-    of = link.name, link.rate, link.shown
-    added = packet_overhead(kind, link.speed)
-    why = f"{size} B{more} per TLP, {added} B of overhead ({kind})"
-    yield Use(*of, part, part * (1 + added / size), why, direction)
-    if request:
-        asking = part * packet_overhead("request", link.speed) / request
-        why = f"with requests of {request} B the other way"
-        back = "up" if direction == "down" else "down"
-        yield Use(*of, 0.0, asking, why, back, payload=False)
+class _Packets(NamedTuple):
+    """PCIe packets of `size` bytes of payload. A read requests `request` bytes (None: a write)."""
+
+    kind: str
+    size: int
+    request: int | None
+    assumed: str
+
+    def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
+        of = link.name, link.rate, link.shown
+        added = packet_overhead(self.kind, link.speed)
+        why = f"{self.size} B{self.assumed} per TLP, {added} B of overhead ({self.kind})"
+        yield Use(*of, part, part * (1 + added / self.size), why, direction)
+        if self.request:
+            asking = part * packet_overhead("request", link.speed) / self.request
+            why = f"with requests of {self.request} B the other way"
+            back = "up" if direction == "down" else "down"
+            yield Use(*of, 0.0, asking, why, back, payload=False)
 
 
 def _trained(link: PciLink | None) -> tuple[float, int] | None:

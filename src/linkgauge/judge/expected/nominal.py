@@ -47,9 +47,8 @@ class Nominal:
         best = self._best.accelerators
         for one in cell.readings:
             link = best[one.memory].link if one.memory in best else PciLink()
-            if (one.link_speed or 0) < (link.speed or 0) or (one.link_width or 0) < (
-                link.width or 0
-            ):
+            is_slower = (one.link_speed or 0) < (link.speed or 0)
+            if is_slower or (one.link_width or 0) < (link.width or 0):
                 return True
         return False
 

@@ -156,11 +156,10 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    grave = [
-        equivalent for equivalent in (wrong.group.explained if wrong.group else ())
-        if equivalent[0].severity == "fail" or equivalent[0].check == "slow"
-    ]  # fmt: skip
-    return [("symptom", headline(equivalent)) for equivalent in grave[:1]]
+    for equivalent in wrong.group.explained if wrong.group else ():
+        if equivalent[0].severity == "fail" or equivalent[0].check == "slow":
+            return [("symptom", headline(equivalent))]
+    return []
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:

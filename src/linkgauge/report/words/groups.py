@@ -45,7 +45,7 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
     seen = {finding.name}
-    while name := next(filter(causes.__contains__, finding.explained_by), None):
+    while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]
         if finding.name in seen:
             break

@@ -41,7 +41,7 @@ _PUNCTUATION = frozenset("();<>|&")
 _VARIABLE = re.compile(r'"\$(?:DEVICE|\{PORT:\?\})"')
 _STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
 """The characters that stand for variables while a line is split into words; none is printable."""
-_VARIABLES = dict(zip(_STANDS_FOR.values(), _STANDS_FOR, strict=True))
+_VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
 _COMMENT = re.compile(r"\s# ")
 _FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
 _SENTENCE = re.compile(r"(?:^|\0)(?:[a-z]+(?:\0|$)){3}")
