@@ -16,7 +16,7 @@ from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.link_rates import LOOSE
+from linkgauge.judge.expected.link_rates import CALL, LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of, with_ranks
@@ -349,7 +349,5 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    from linkgauge.judge.expected.healthy import CALL
-
     moving = (cell.headline or math.inf) - CALL
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

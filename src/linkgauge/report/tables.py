@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from linkgauge.machine.extras import needed
 from linkgauge.model.by_name import by_name, shown_of
 from linkgauge.model.cell_id import bytes_of
-from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.documents.result import Result, Run, Status, Verdict
 from linkgauge.model.printable import printable
 from linkgauge.model.units import Better, count_of
 
@@ -94,16 +94,12 @@ def cell_rows(run: Run) -> Iterator[CellRow]:
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
     for cell in result.cells:
-        yield _row(run, result, cell)
+        own = {"run": run.id, "size": bytes_of(cell, result.size), **shown_of(cell)}
+        yield by_name(CellRow, cell, cell.summary, result, run, **own)
     if not result.cells:
         own = {"run": run.id, "size": size_without_cells(result)}
         no_cell = {"row": "", "column": "", "transfers": "", "verdict": "not judged"}
         yield by_name(CellRow, result, run, **own, **no_cell)
-
-
-def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    own = {"run": run.id, "size": bytes_of(cell, result.size), **shown_of(cell)}
-    return by_name(CellRow, cell, cell.summary, result, run, **own)
 
 
 class Typed(NamedTuple):

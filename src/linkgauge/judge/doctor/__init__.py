@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.hooks import Hook, Unfit, brief
-from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
+from linkgauge.judge.blame.cases import Case, concerns_measured, timed_cases_of
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.kernel_log import KernelLog
@@ -156,28 +156,26 @@ class _Causes:
                 self._asking[one.about] = one
         self.known.sort(key=lambda one: KNOWN.index(one.check))
         self._joints: dict[Any, set[Part]] = evidence.machine.wiring.joints()
-        self._touched: dict[str, frozenset[Part]] = {}
-        self._copied: set[str] = set()
+        self._cases: dict[str, Case] = {}
         for case in timed_cases_of(evidence) if cells else ():
             if case.name in cells:
-                self._touched[case.name] = case.touched
-                if is_by_copy_engine(case):
-                    self._copied.add(case.name)
-        self._turned = _turned(evidence, self._touched)
+                self._cases[case.name] = case
+        self._turned = _turned(evidence, self._cases)
 
     def of(self, finding: Finding) -> tuple[Finding, ...]:
         if finding.check == "link-speed" and finding.is_grave and finding.about in self._asking:
             return (self._asking[finding.about],)
         if finding.check not in INFERRED:
             return ()
-        parts = [self._touched[cell] for cell in finding.cells if cell in self._touched]
+        cases = [self._cases[cell] for cell in finding.cells if cell in self._cases]
+        parts = [case.touched for case in cases]
         ports = [self._turned.get(cell, frozenset()) for cell in finding.cells]
         turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
         # A pair is no part: what is known of a part that all its cells touch explains it.
         is_pair = bool(parts) and not isinstance(finding.about, Part)
         shared = frozenset.intersection(*parts) if is_pair else frozenset[Part]()
         used = [*self._meanwhile(finding, parts)]
-        is_copied = not self._copied.isdisjoint(finding.cells)
+        is_copied = any(map(is_by_copy_engine, cases))
         return tuple(
             each
             for each in self.known
@@ -213,9 +211,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
     return not finding.ends.isdisjoint(cause.ends) or (is_link and cause.about == finding.about)
 
 
-def _turned(
-    evidence: Evidence, touched: Mapping[str, frozenset[Part]]
-) -> dict[str, frozenset[str]]:
+def _turned(evidence: Evidence, cases: Mapping[str, Case]) -> dict[str, frozenset[str]]:
     if not evidence.machine.known.pci:
         return {}
     from .links import redirecting
@@ -231,7 +227,7 @@ def _turned(
             port for port, pairs in ports.items() if any(devices.issuperset(one) for one in pairs)
         )
 
-    return {name: turning(parts) for name, parts in touched.items()}
+    return {name: turning(case.touched) for name, case in cases.items()}
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:

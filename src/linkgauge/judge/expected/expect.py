@@ -33,6 +33,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
 from .link_rates import (
+    CALL,
     LOOSE,
     START,
     ExpectedPath,
@@ -163,7 +164,7 @@ class Expectations:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         own, by = Expected(least, enough, because), rates.bounds(devices)
-        from .healthy import CALL, COUNTS
+        from .healthy import COUNTS
 
         start = CALL if by.figures else start
         bounds = by[:2] if size >= COUNTS else (min(by.low, LOOSE),) * 2
