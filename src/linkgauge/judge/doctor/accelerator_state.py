@@ -216,12 +216,14 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels and their copies are slower"
-    limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
     for device in devices:
-        limit, usual, whose = device.power_limit, device.power_default, "by default"
+        if not (limit := device.power_limit):
+            continue
+        usual, whose = device.power_default, "by default"
         if usual is None:
-            usual, whose = max(limits[device.model]), "on others of its model"
-        if limit and limit < _LESS * usual:
+            usual = max(one.power_limit or 0.0 for one in devices if one.model == device.model)
+            whose = "on others of its model"
+        if limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")
             remedy = (*again, "# If the rack's power allows it, set the board's own limit again.")
