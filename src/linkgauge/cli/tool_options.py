@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 
 from linkgauge.model.errors import InputError
 
@@ -25,7 +25,8 @@ class ToolOption(NamedTuple):
     """An option of another tool, as `written` in its help (`-t, --timeout <int>`). `read` converts
     the text to a value, or raises ValueError or InputError. An option without `read` is a switch.
     `field` is the value's name (default: the longest name of the option). `least` and `most` bound
-    the value. If `several`, the option takes one or more words each time."""
+    the value. If `several`, the option takes one or more words each time. `default` is the value of
+    an option that is not given."""
 
     written: str
     about: str = ""
@@ -34,6 +35,10 @@ class ToolOption(NamedTuple):
     least: float | None = None
     most: float | None = None
     several: bool = False
+    default: Any = None
+
+    def __get__(self, options: object | None, kind: type) -> Any:
+        return self if options is None else self.default
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,3 +130,34 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self._exit_code)
+
+
+def option(
+    written: str,
+    about: str = "",
+    read: Callable[[str], object] | None = None,
+    default: Any = None,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+) -> Any:
+    """Defines a field of ToolOptions as a ToolOption. A switch is False if it is not given."""
+    value = False if read is None else default
+    return ToolOption(written, about, read, "", least, most, default=value)
+
+
+class ToolOptions:
+    """The options of a tool as fields. Each has the given value, or its default."""
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+    @classmethod
+    def table(cls) -> tuple[ToolOption, ...]:
+        named = ((name, one) for name, one in vars(cls).items() if isinstance(one, ToolOption))
+        return tuple(one._replace(field=name) for name, one in named)
+
+    @classmethod
+    def of(cls, arguments: Sequence[str], exit_code: int = 1) -> Self:
+        """Reads a command line. Raises UsageError."""
+        return cls(**Parser(cls.table(), exit_code).given(arguments))

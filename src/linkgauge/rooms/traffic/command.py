@@ -84,8 +84,10 @@ def traffic(asked: TrafficOptions) -> int:
     if backend == "host" and asked.device:
         raise InputError(f"there is no device {asked.device[0]}: backend host uses threads instead")
     pieces = make_pieces(parse_size(asked.piece), parse_size(asked.payload), asked.streams)
+    longest = asked.sampling.max_time or asked.duration
+    sampling = common.Sampling(**vars(asked.sampling) | {"max_time": longest})
     engines = engines_of(common.Shape(untuned=asked.untuned), asked.host_kernel)
-    settings = settings_of("standard", asked.size, _sampling(asked), engines, asked.simulated)
+    settings = settings_of("standard", asked.size, sampling, engines, asked.simulated)
     settings = msgspec.structs.replace(
         settings,
         precision=0.0 if asked.duration is not None else settings.precision,
@@ -102,12 +104,6 @@ def traffic(asked: TrafficOptions) -> int:
         verdict=not asked.no_verdict, verbose=asked.verbose, page=not asked.no_report,
     )  # fmt: skip
     return carry_out(request, display)
-
-
-def _sampling(asked: TrafficOptions) -> common.Sampling:
-    return common.Sampling(
-        **vars(asked.sampling) | {"max_time": asked.sampling.max_time or asked.duration}
-    )
 
 
 def _check_duration(duration: float | None, sampling: common.Sampling) -> None:
