@@ -10,7 +10,7 @@ import msgspec
 
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.engine.workers.outcomes import unmeasured
-from linkgauge.model.documents.result import CellResult, exit_code
+from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory
@@ -91,24 +91,22 @@ class Meter:
             ),
             unit,
         )
-        known = self._measure(benchmark, size, optional)
+        known: dict[str, CellResult] = {}
+        if 130 not in self._codes:
+            sizes = None if size is None else (size,)
+            run = measure(self.context, (benchmark,), sizes=sizes, first=self._count)
+            self._count += len(benchmark.cells)
+            self._note(run, optional)
+            known = {cell.column: cell for result in run.results for cell in result.cells}
         return tuple(
             known.get(cell.column) or unmeasured(cell, "skip", INTERRUPTED, "interrupted")
             for cell in benchmark.cells
         )
 
-    def _measure(
-        self, benchmark: Benchmark, size: int | None, optional: bool
-    ) -> dict[str, CellResult]:
-        if 130 in self._codes:
-            return {}
-        sizes = None if size is None else (size,)
-        run = measure(self.context, (benchmark,), sizes=sizes, first=self._count)
-        self._count += len(benchmark.cells)
+    def _note(self, run: Run, optional: bool) -> None:
         code = exit_code(run)
         self._codes.add(0 if optional and code == 4 else code)
-        cells = [cell for result in run.results for cell in result.cells]
-        for cell in cells:
+        for cell in (cell for result in run.results for cell in result.cells):
             if cell.status != "pass" and not (optional and cell.status == "skip"):
                 self.report(_trouble(cell))
             for note in cell.notes:
@@ -116,7 +114,6 @@ class Meter:
         if run.finished is None:
             self._codes.add(130)
             self.report(INTERRUPTED)
-        return {cell.column: cell for cell in cells}
 
     def report(self, line: str) -> None:
         if line not in self._reported:

@@ -4,19 +4,26 @@ device's clock times copies if it has one, even with `--cputiming`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, one_of, whole
+from linkgauge.cli.tool_options import (
+    ToolOption,
+    ToolOptions,
+    UsageError,
+    help_lines,
+    one_of,
+    option,
+    whole,
+)
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 
 from .copy_cells import PARITY, CopyPath, Meter, metered, shown
 
+_O = TypeVar("_O", bound=ToolOptions)
 TOOL = "bandwidthTest"
 _LOOPS = 100
 _QUICK = 32_000_000
@@ -27,8 +34,6 @@ _SHMOO = (
 )  # fmt: skip
 """Pairs of a size and the step to the next size; each step applies below its size."""
 
-_RANGE = "start", "end", "increment"
-"""The options of the range mode."""
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
     "Results may vary when GPU Boost is enabled."
@@ -47,25 +52,51 @@ def _device(written: str) -> int | None:
 
 HELP_OPTION = ToolOption("--help", "Show this help")
 _SIZE: dict[str, Any] = {"read": whole, "least": 1, "most": 1 << 40}
-OPTIONS = (
-    ToolOption("--csv", "Print a line for each figure"),
-    ToolOption("--device=[deviceno]", "The device to use (default: 0)\n"
-               "  all - the sum of all devices\n  0,1,2,...,n - this device", _device),
-    ToolOption("--memory=[MEMMODE]", "The host's memory\n  pageable - pageable memory\n"
-               "  pinned   - non-pageable system memory (default)", one_of("pageable", "pinned")),
-    ToolOption("--mode=[MODE]", "The sizes to measure\n  quick - one size (default)\n"
-               "  range - the sizes that are given\n  shmoo - many sizes",
-               one_of("quick", "range", "shmoo")),
-    ToolOption("--htod", "Host to device"),
-    ToolOption("--dtoh", "Device to host"),
-    ToolOption("--dtod", "Within a device"),
-    ToolOption("--wc", "Write-combined pinned memory"),
-    ToolOption("--cputiming", "Accepted, without effect"),
-    ToolOption("--noverify", "Do not compare the bytes"),
-    ToolOption("--start=[SIZE]", "First size in bytes, with --mode=range", **_SIZE),
-    ToolOption("--end=[SIZE]", "Last size in bytes, with --mode=range", **_SIZE),
-    ToolOption("--increment=[SIZE]", "Step in bytes, with --mode=range", **_SIZE),
-)  # fmt: skip
+
+
+class SampleOptions(ToolOptions):
+    """Options of bandwidthTest. `device` is None for all."""
+
+    csv: bool = option("--csv", "Print a line for each figure")
+    device: int | None = option(
+        "--device=[deviceno]", "The device to use (default: 0)\n"
+        "  all - the sum of all devices\n  0,1,2,...,n - this device", _device, 0,
+    )  # fmt: skip
+    memory: str = option(
+        "--memory=[MEMMODE]", "The host's memory\n  pageable - pageable memory\n"
+        "  pinned   - non-pageable system memory (default)", one_of("pageable", "pinned"), "pinned",
+    )  # fmt: skip
+    mode: str = option(
+        "--mode=[MODE]", "The sizes to measure\n  quick - one size (default)\n"
+        "  range - the sizes that are given\n  shmoo - many sizes",
+        one_of("quick", "range", "shmoo"), "quick",
+    )  # fmt: skip
+    htod: bool = option("--htod", "Host to device")
+    dtoh: bool = option("--dtoh", "Device to host")
+    dtod: bool = option("--dtod", "Within a device")
+    wc: bool = option("--wc", "Write-combined pinned memory")
+    cputiming: bool = option("--cputiming", "Accepted, without effect")
+    noverify: bool = option("--noverify", "Do not compare the bytes")
+    start: int = option("--start=[SIZE]", "First size in bytes, with --mode=range", **_SIZE)
+    end: int = option("--end=[SIZE]", "Last size in bytes, with --mode=range", **_SIZE)
+    increment: int = option("--increment=[SIZE]", "Step in bytes, with --mode=range", **_SIZE)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(kind for kind in _KINDS if getattr(self, kind)) or tuple(_KINDS)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        if self.mode == "range":
+            return range(self.start, self.end + 1, self.increment)
+        return tuple(_shmoo()) if self.mode == "shmoo" else (_QUICK,)
+
+    @property
+    def host_memory(self) -> str:
+        """Returns the kind of host memory."""
+        return "pageable" if self.memory == "pageable" else "wc" if self.wc else ""
+
+
 HELP = f"""\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device
@@ -74,24 +105,13 @@ Example:  pinned memory, device to host, 1024 to 102400 bytes in steps of 1024
 ./bandwidthTest --memory=pinned --mode=range --start=1024 --end=102400 --increment=1024 --dtoh
 
 Options:
-{help_lines((HELP_OPTION, *OPTIONS), 22)}"""
-
-
-class SampleOptions(msgspec.Struct, frozen=True):
-    """Options of bandwidthTest. `device` is None for all, `memory` is a kind of host memory."""
-
-    sizes: Sequence[int]
-    mode: str
-    kinds: tuple[str, ...]
-    device: int | None
-    memory: str
-    csv: bool
-    verify: bool
+{help_lines((HELP_OPTION, *SampleOptions.table()), 22)}"""
 
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    options = _options(sample_arguments(arguments, OPTIONS))
+    options = sample_options(SampleOptions, arguments)
+    _check(options)
     print("[CUDA Bandwidth Test] - Starting...")
     try:
         code = _measure(options, where)
@@ -103,42 +123,25 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return code
 
 
-def sample_arguments(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
+def sample_options(kind: type[_O], arguments: Sequence[str]) -> _O:
     """Reads options with 0 to 2 dashes, in lower or upper case. Raises UsageError for others."""
-    known = {flag.lower(): flag for option in options for flag in option.flags}
+    known = {flag.lower(): flag for option in kind.table() for flag in option.flags}
     words = []
     for argument in arguments:
         name, equals, value = argument.lstrip("-").partition("=")
         flag = known.get(f"--{name.lower()}")
         words.append(argument if flag is None else flag + equals + value)
-    return Parser(options).given(words)
+    return kind.of(words)
 
 
-def _options(given: Mapping[str, Any]) -> SampleOptions:
-    memory, mode = given.get("memory", "pinned"), given.get("mode", "quick")
-    if memory == "pageable" and "wc" in given:
+def _check(options: SampleOptions) -> None:
+    if options.memory == "pageable" and options.wc:
         raise UsageError("--wc needs --memory=pinned")
-    bounds = [given[name] for name in _RANGE if name in given]
-    if len(bounds) != (len(_RANGE) if mode == "range" else 0):
+    given = [bound is not None for bound in (options.start, options.end, options.increment)]
+    if given != [options.mode == "range"] * 3:
         raise UsageError("--mode=range needs --start, --end and --increment; no other mode does")
-    if bounds and bounds[0] > bounds[1]:
+    if options.mode == "range" and options.start > options.end:
         raise UsageError("--start is greater than --end")
-    return SampleOptions(
-        sizes=_sizes(mode, bounds),
-        mode=mode,
-        kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
-        device=given.get("device", 0),
-        memory="pageable" if memory == "pageable" else "wc" if "wc" in given else "",
-        csv="csv" in given,
-        verify="noverify" not in given,
-    )
-
-
-def _sizes(mode: str, bounds: Sequence[int]) -> Sequence[int]:
-    if bounds:
-        first, last, step = bounds
-        return range(first, last + 1, step)
-    return tuple(_shmoo()) if mode == "shmoo" else (_QUICK,)
 
 
 def _shmoo() -> Iterator[int]:
@@ -154,7 +157,7 @@ def _measure(options: SampleOptions, where: Where) -> int:
         sizes=tuple(options.sizes[:1]),
         samples=1,
         loops=_LOOPS,
-        verify=options.verify,
+        verify=not options.noverify,
         engines=PARITY,
     )
     with metered(where, settings) as meter:
@@ -166,7 +169,7 @@ def _measure(options: SampleOptions, where: Where) -> int:
         for kind in options.kinds:
             rates = []
             for size in options.sizes:
-                rates.append(_rate(meter, devices, kind, options.memory, size))
+                rates.append(_rate(meter, devices, kind, options.host_memory, size))
                 if options.mode == "shmoo":
                     print(".", end="", flush=True)
             if options.mode == "shmoo":
@@ -205,7 +208,7 @@ def _readable(
 ) -> Iterator[str]:
     yield f" {_KINDS[kind][0]} Bandwidth, {devices} Device(s)"
     yield f" {'PAGEABLE' if options.memory == 'pageable' else 'PINNED'} Memory Transfers"
-    combined = " Write-Combined Memory Writes are Enabled" if options.memory == "wc" else ""
+    combined = " Write-Combined Memory Writes are Enabled" if options.wc else ""
     yield f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)"
     for size, rate in zip(options.sizes, rates, strict=True):
         tab = "\t" if size < 10_000 else ""
@@ -218,7 +221,8 @@ def _csv(
 ) -> Iterator[str]:
     name = _KINDS[kind][1]
     if kind != "dtod":
-        name += {"pageable": "-Paged", "wc": "-Pinned-WriteCombined", "": "-Pinned"}[options.memory]
+        paged = options.memory == "pageable"
+        name += "-Paged" if paged else "-Pinned-WriteCombined" if options.wc else "-Pinned"
     for size, rate in zip(options.sizes, rates, strict=True):
         seconds = shown(None if rate is None else size / rate / 1e9, ".5f")
         yield (

@@ -13,7 +13,7 @@ from itertools import permutations
 import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import ToolOption, help_lines, whole
+from linkgauge.cli.tool_options import ToolOptions, help_lines, option, whole
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
@@ -21,39 +21,45 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .copy_cells import PARITY, CopyPath, Meter, metered
-from .cuda_samples import HELP_OPTION, NOTE, sample_arguments
+from .cuda_samples import HELP_OPTION, NOTE, sample_options
 
 _ELEMENT = 4
 _ELEMENTS = 40_000_000
 _LOOPS = 5
 _LATENCY_SIZE, _LATENCY_LOOPS = 16, 100
-OPTIONS = (
-    ToolOption("--p2p_read", "Also copy by P2P reads. Without it only P2P writes are measured."),
-    ToolOption("--sm_copy", "Copy by SMs instead of the Copy Engine where P2P is enabled"),
-    ToolOption(
-        "--numElems=<NUM_OF_INT_ELEMS>", "Number of integers that a copy moves", whole, least=1
-    ),
-)
+
+
+class PeerOptions(ToolOptions):
+    reads: bool = option(
+        "--p2p_read", "Also copy by P2P reads. Without it only P2P writes are measured."
+    )
+    by_sm: bool = option("--sm_copy", "Copy by SMs instead of the Copy Engine where P2P is enabled")
+    elements: int = option(
+        "--numElems=<NUM_OF_INT_ELEMS>", "Number of integers that a copy moves", whole, _ELEMENTS,
+        least=1,
+    )  # fmt: skip
+
+
 HELP = f"""\
 Usage:  p2pBandwidthLatencyTest [OPTION]...
 Bandwidth and latency of pairs of GPUs with and without P2P
 
 Options:
-{help_lines((HELP_OPTION, *OPTIONS), 31)}"""
+{help_lines((HELP_OPTION, *PeerOptions.table()), 31)}"""
 
 Pair = tuple[Device, Device]
 PairFigures = Mapping[Pair, float]
+PairCells = Mapping[Pair, Sequence[Transfer]]
 PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 """A function that measures the microseconds of each copy."""
 
 
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    given = sample_arguments(arguments, OPTIONS)
-    reads = "p2p_read" in given
-    engine: EngineKind = "sm" if "sm_copy" in given else "ce"
-    size = given.get("numElems", _ELEMENTS) * _ELEMENT
-    settings = Settings(sizes=(size,), samples=1, loops=_LOOPS, engines=PARITY)
+    given = sample_options(PeerOptions, arguments)
+    reads = given.reads
+    engine: EngineKind = "sm" if given.by_sm else "ce"
+    settings = Settings(sizes=(given.elements * _ELEMENT,), samples=1, loops=_LOOPS, engines=PARITY)
     with _opened(where, settings) as meters:
         reached = _bandwidths(*meters, engine, reads)
         codes = [meter.exit_code for meter in meters]
@@ -162,11 +168,7 @@ def _staged(source: Device, destination: Device) -> list[Transfer]:
 
 
 def _rates(
-    meter: Meter,
-    cells: Mapping[Pair, Sequence[Transfer]],
-    factor: float = 1,
-    *,
-    optional: bool = False,
+    meter: Meter, cells: PairCells, factor: float = 1, *, optional: bool = False
 ) -> dict[Pair, float]:
     """Returns each pair's total GB/s, or nan after an error. Leaves out skipped pairs."""
     results = meter.measure(list(cells.values()), optional=optional)

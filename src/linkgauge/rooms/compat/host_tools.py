@@ -14,8 +14,7 @@ from msgspec.structs import replace
 import linkgauge
 from linkgauge.benchmarks.memory_stream import array_work
 from linkgauge.cli.tool import Where, helpful, opened, show
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, digits, whole
-from linkgauge.model.counters import ThreadSteps
+from linkgauge.cli.tool_options import ToolOptions, UsageError, digits, option, whole
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, host
@@ -63,10 +62,13 @@ Usage: stream [-DSTREAM_ARRAY_SIZE=N] [-DNTIMES=N]
 
 Measures the memory bandwidth of all CPUs, or of OMP_NUM_THREADS threads. STREAM takes both values
 when it is compiled: the elements of an array (10000000), and how often each kernel runs (10)."""
-_STREAM_OPTIONS = (
-    ToolOption("-DSTREAM_ARRAY_SIZE N", read=whole, field="elements", least=1024),
-    ToolOption("-DNTIMES N", read=whole, field="times", least=2),
-)
+
+
+class StreamOptions(ToolOptions):
+    elements: int = option("-DSTREAM_ARRAY_SIZE N", "", whole, 10_000_000, least=1024)
+    times: int = option("-DNTIMES N", "", whole, 10, least=2)
+
+
 _KERNELS: tuple[ArrayOperation, ...] = ("stream-copy", "stream-scale", "stream-add", "stream-triad")
 _ARRAYS = {"copy": "c", "scale": "b", "add": "c", "triad": "a"}
 """The array of stream.c that each kernel writes."""
@@ -102,8 +104,8 @@ Function    Best Rate MB/s  Avg time     Min time     Max time"""
 
 @helpful(STREAM_HELP)
 def run_stream(arguments: Sequence[str], where: Where) -> int:
-    given = {"elements": 10_000_000, "times": 10} | Parser(_STREAM_OPTIONS).given(arguments)
-    elements, times, size = given["elements"], given["times"], 8 * given["elements"]
+    given = StreamOptions.of(arguments)
+    elements, times, size = given.elements, given.times, 8 * given.elements
     works = {name: _array_work(name) for name in _KERNELS}
     settings = Settings(sizes=(size,), samples=times - 1, loops=1)
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
@@ -148,15 +150,18 @@ SYSBENCH_HELP = """\
 Usage: sysbench cpu [--threads=N] [--time=SECONDS] [--cpu-max-prime=10000|20000] run
 
 An event is a search for all prime numbers up to the limit."""
-_SYSBENCH_OPTIONS = (
-    ToolOption("--threads, --num-threads N", read=whole, field="threads", least=1),
-    ToolOption("--time, --max-time SECONDS", read=whole, field="time", least=1),
-    ToolOption("--events, --max-requests N", read=whole, field="events"),
-    ToolOption("--cpu-max-prime N", read=whole),
-    ToolOption("--percentile N", read=whole),
-    ToolOption("--test NAME", read=str),
-    ToolOption("--version"),
-)
+
+
+class SysbenchOptions(ToolOptions):
+    threads: int = option("--threads, --num-threads N", "", whole, 1, least=1)
+    time: int = option("--time, --max-time SECONDS", "", whole, 10, least=1)
+    events: int = option("--events, --max-requests N", "", whole, 0)
+    largest: int = option("--cpu-max-prime N", "", whole, 10_000)
+    percentile: int = option("--percentile N", "", whole)
+    test: str = option("--test NAME", "", str, "cpu")
+    version: bool = option("--version")
+
+
 _SYSBENCH_TEXT = """\
 
 CPU speed:
@@ -183,39 +188,37 @@ Threads fairness:
 def run_sysbench(arguments: Sequence[str], where: Where) -> int:
     words = [word for word in arguments if not word.startswith("-")]
     options = [word for word in arguments if word.startswith("-")]
-    given = Parser(_SYSBENCH_OPTIONS).given(options)
-    if given.get("version"):
+    given = SysbenchOptions.of(options)
+    if given.version:
         print(SYSBENCH)
         return 0
-    if [given.get("test", "cpu"), *words[-1:]] != ["cpu", "run"] or words[:-1] not in ([], ["cpu"]):
+    if [given.test, *words[-1:]] != ["cpu", "run"] or words[:-1] not in ([], ["cpu"]):
         raise UsageError(f"{' '.join(arguments)}: of sysbench, only `cpu run` is measured")
-    threads, limit = given.get("threads", 1), given.get("cpu_max_prime", 10_000)
+    threads, limit = given.threads, given.largest
     known = {most: name for name, most in PRIMES.items()}
     if limit not in known:
         raise UsageError(f"--cpu-max-prime {limit}: give {' or '.join(map(str, known))}")
-    if given.get("events"):
+    if given.events:
         print(f"{where.name}: --events: the time alone limits it", file=sys.stderr)
     show([f"{SYSBENCH} (using linkgauge {linkgauge.__version__})", "",
           "Running the test with following options:", f"Number of threads: {threads}",
           "Initializing random number generator from current time", "", "",
           f"Prime numbers limit: {limit}", "", "Initializing worker threads...", "",
           "Threads started!"])  # fmt: skip
-    settings = Settings(sizes=(0,), rate_time=float(given.get("time", 10)))
+    settings = Settings(sizes=(0,), rate_time=float(given.time))
 
     def work(node: Node, own: int) -> Transfer:
         return Transfer(NULL, NULL, Engine(host(node.index), "cpu", own))
 
     (cell,), _, code = _measured(where, settings, threads, {known[limit]: work})
     if cell.summary is not None and cell.counters is not None:
-        print(_sysbench_text(cell.summary.median, cell.counters.threads))
+        events, times = zip(
+            *((one.steps, one.seconds) for one in cell.counters.threads), strict=True
+        )
+        print(_SYSBENCH_TEXT.format(
+            rate=cell.summary.median, total=max(times), events=sum(events), none=NONE,
+            mean=1e3 * sum(times) / sum(events), sum=1e3 * sum(times),
+            events_each=statistics.fmean(events), events_off=statistics.pstdev(events),
+            time_each=statistics.fmean(times), time_off=statistics.pstdev(times),
+        ))  # fmt: skip
     return code
-
-
-def _sysbench_text(rate: float, threads: Sequence[ThreadSteps]) -> str:
-    events, times = [one.steps for one in threads], [one.seconds for one in threads]
-    return _SYSBENCH_TEXT.format(
-        rate=rate, total=max(times), events=sum(events), none=NONE,
-        mean=1e3 * sum(times) / sum(events), sum=1e3 * sum(times),
-        events_each=statistics.fmean(events), events_off=statistics.pstdev(events),
-        time_each=statistics.fmean(times), time_off=statistics.pstdev(times),
-    )  # fmt: skip

@@ -26,7 +26,6 @@ from linkgauge.engine.session import opened, survey
 from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
 from linkgauge.model.documents.result import exit_code
-from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
@@ -111,7 +110,10 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     if models := Counter(one.model for one in found):
         every = (f"{count} × {model}" for model, count in models.items())
         return NeededTool("GPU", "ok", "; ".join(every))
-    vendors = sorted(_vendors(machine.known))
+    vendors = sorted({
+        function.vendor for function in machine.known.pci
+        if function.vendor in _NAMES and (function.class_code or 0) >> 16 in _CLASSES
+    })  # fmt: skip
     if not vendors:
         why = "none on the PCI bus: its benchmarks are skipped"
         return NeededTool("GPU", "none", f"{why} (<hostdev> passes one through)")
@@ -126,14 +128,6 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
         known = manager.driver if manager else ()
         root = (*known, "modprobe nvidia  # or reboot") if known else (_DRIVER_GUIDE,)
     return NeededTool("GPU", "missing", f"{names} on the PCI bus, but {why}", root=root, own=own)
-
-
-def _vendors(inventory: Inventory) -> set[int]:
-    return {
-        function.vendor
-        for function in inventory.pci
-        if function.vendor in _NAMES and (function.class_code or 0) >> 16 in _CLASSES
-    }
 
 
 def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:

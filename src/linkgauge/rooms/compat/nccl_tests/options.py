@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, decimal, one_of, whole
+from linkgauge.cli.tool_options import (
+    Parser,
+    ToolOptions,
+    UsageError,
+    decimal,
+    one_of,
+    option,
+    whole,
+)
 from linkgauge.model.errors import InputError
 from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
 
@@ -49,102 +55,82 @@ def variable(name: str, default: str, read: Callable[[str], _T]) -> _T:
         raise Unable(f"{name}={written[:40]!r}: {error}") from error
 
 
-_reduction, _number = one_of(*REDUCTIONS, ALL), one_of(*NUMBERS, ALL)
-OPTIONS = (
-    ToolOption("-t,--nthreads <num threads>", "", whole, "threads", 1),
-    ToolOption("-g,--ngpus <gpus per thread>", "", whole, "gpus", 1),
-    ToolOption("-b,--minbytes <min size in bytes>", "", _size, "least", 1),
-    ToolOption("-e,--maxbytes <max size in bytes>", "", _size, "most", 1),
-    ToolOption("-i,--stepbytes <increment size>", "", _size, "step"),
-    ToolOption("-f,--stepfactor <increment factor>", "", whole, "factor", 0),
-    ToolOption("-n,--iters <iteration count>", "", whole, "iterations", 1),
-    ToolOption("-m,--agg_iters <aggregated iteration count>", "", whole, "aggregated", 1),
-    ToolOption(
-        "-w,--warmup_iters <warmup iteration count>", "accepted: linkgauge warms up by itself",
-        whole, "warm_ups",
-    ),
-    ToolOption(
-        "-N,--run_cycles <cycle count>", "measure this many times (default: 1; 0: endlessly)",
-        whole, "cycles",
-    ),
-    ToolOption("-p,--parallel_init <0/1>", "accepted, without effect", _truth),
-    ToolOption("-c,--check <check iteration count>", "0: no check", whole, "checks"),
-    ToolOption("-o,--op <sum/prod/min/max/avg/mulsum/all>", "", _reduction, "reduction"),
-    ToolOption("-d,--datatype <nccltype/all>", "", _number, "number"),
-    ToolOption("-r,--root <root>", "-1: each rank", whole),
-    ToolOption("-z,--blocking <0/1/2/3>", "wait after each iteration", whole, "", 0, 3),
-    ToolOption("-y,--stream_null <0/1>", "accepted, without effect", str),
-    ToolOption("-T,--timeout <time in seconds>", "", whole),
-    ToolOption("-G,--cudagraph <num graph launches>", "", whole, "graphs"),
-    ToolOption("-C,--report_cputime <0/1>", "not supported", whole),
-    ToolOption("-S,--report_timestamps <0/1>", "", _truth, "timestamps"),
-    ToolOption(
-        "-J,--output_file <file>", "write a copy as JSON to a file whose name ends in .json",
-        str, "output",
-    ),
-    ToolOption(
-        "-a,--average <0/1/2/3>", "report time of <0=RANK0/1=AVG/2=MIN/3=MAX>", whole, "", 0, 3
-    ),
-    ToolOption(
-        "-R,--local_register <0/1/2>", "register buffers: local (1) or symmetric (2)", whole,
-        "registered", 0, 2,
-    ),
-    ToolOption("-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests",
-               str, "policy"),
-    ToolOption("-Z,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
-               "the file of -x, --output_file or -X", one_of("csv", "json"), "format"),
-    ToolOption("-X,--rccl_output_file <file>", "the file of -Z", str, "report"),
-    ToolOption("-D,--device_implementation <implementation number>", "not supported", whole),
-    ToolOption("-V,--device_cta_count <number>", "of device implementations", whole, "", 1, 128),
-    ToolOption("-M,--memory <0/1>", "not supported", whole),
-    ToolOption("-u,--unalign <index of first element>", "not supported", whole),
-    ToolOption("-I,--per_iter_timing <0/1>", "times of single iterations", whole, "timing", 0, 1),
-    ToolOption(
-        "-K,--per_iter_skip <count>", "leave the first iterations out of what -I reports",
-        whole, "skipped", 0,
-    ),
-    ToolOption("-h,--help"),
-)  # fmt: skip
+def _or_all(words: Iterable[str]) -> Callable[[str], str | None]:
+    read = one_of(*words, ALL)
+    return lambda written: None if read(written) == ALL else written
 
 
-def usage(program: str) -> str:
-    lines = (f"[{one.written}{' ' if one.about else ''}{one.about}]" for one in OPTIONS)
-    return " \n\t".join([f"USAGE: {program}", *lines])
-
-
-class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
+class NcclOptions(ToolOptions):
     """Options of nccl-tests. Sizes are in bytes. None stands for all reductions in `reduction` and
-    for all types in `number`. `policy` and `memory` have no effect."""
+    for all types in `number`."""
 
-    threads: int = 1
-    gpus: int = 1
-    least: int = 32 * _MI
-    most: int = 32 * _MI
-    step: int = _MI
-    factor: int = 1
-    iterations: int = 20
-    aggregated: int = 1
-    warm_ups: int = 1
-    cycles: int = 1
-    parallel_init: bool = False
-    checks: int = 1
-    reduction: Reduction | None = "sum"
-    number: NumberName | None = "float"
-    root: int = 0
-    blocking: int = 0
-    timeout: int = 0
-    graphs: int = 0
-    timestamps: bool = False
-    output: str | None = None
-    format: str | None = None
-    report: str | None = None
-    average: int = 1
-    registered: int = 0
-    timing: int = 0
-    skipped: int = 0
-    help: bool = False
-    policy: str = "-1"
-    memory: int = 0
+    threads: int = option("-t,--nthreads <num threads>", "", whole, 1, least=1)
+    gpus: int = option("-g,--ngpus <gpus per thread>", "", whole, 1, least=1)
+    least: int = option("-b,--minbytes <min size in bytes>", "", _size, 32 * _MI, least=1)
+    most: int = option("-e,--maxbytes <max size in bytes>", "", _size, 32 * _MI, least=1)
+    step: int = option("-i,--stepbytes <increment size>", "", _size, _MI)
+    factor: int = option("-f,--stepfactor <increment factor>", "", whole, 1, least=0)
+    iterations: int = option("-n,--iters <iteration count>", "", whole, 20, least=1)
+    aggregated: int = option("-m,--agg_iters <aggregated iteration count>", "", whole, 1, least=1)
+    warm_ups: int = option(
+        "-w,--warmup_iters <warmup iteration count>", "accepted: linkgauge warms up by itself",
+        whole, 1,
+    )  # fmt: skip
+    cycles: int = option(
+        "-N,--run_cycles <cycle count>", "measure this many times (default: 1; 0: endlessly)",
+        whole, 1,
+    )  # fmt: skip
+    parallel_init: bool = option(
+        "-p,--parallel_init <0/1>", "accepted, without effect", _truth, False
+    )
+    checks: int = option("-c,--check <check iteration count>", "0: no check", whole, 1)
+    reduction: Reduction | None = option(
+        "-o,--op <sum/prod/min/max/avg/mulsum/all>", "", _or_all(REDUCTIONS), "sum"
+    )
+    number: NumberName | None = option(
+        "-d,--datatype <nccltype/all>", "", _or_all(NUMBERS), "float"
+    )
+    root: int = option("-r,--root <root>", "-1: each rank", whole, 0)
+    blocking: int = option(
+        "-z,--blocking <0/1/2/3>", "wait after each iteration", whole, 0, least=0, most=3
+    )
+    stream_null: str = option("-y,--stream_null <0/1>", "accepted, without effect", str)
+    timeout: int = option("-T,--timeout <time in seconds>", "", whole, 0)
+    graphs: int = option("-G,--cudagraph <num graph launches>", "", whole, 0)
+    report_cputime: int = option("-C,--report_cputime <0/1>", "not supported", whole, 0)
+    timestamps: bool = option("-S,--report_timestamps <0/1>", "", _truth, False)
+    output: str | None = option(
+        "-J,--output_file <file>", "write a copy as JSON to a file whose name ends in .json", str
+    )
+    average: int = option("-a,--average <0/1/2/3>", "report time of <0=RANK0/1=AVG/2=MIN/3=MAX>",
+                          whole, 1, least=0, most=3)  # fmt: skip
+    registered: int = option("-R,--local_register <0/1/2>",
+                             "register buffers: local (1) or symmetric (2)", whole, 0,
+                             least=0, most=2)  # fmt: skip
+    policy: str | None = option(
+        "-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests", str
+    )
+    format: str | None = option(
+        "-Z,--rccl_output_format <csv/json>",
+        "of rccl-tests: all lines in the file of -x, --output_file or -X",
+        one_of("csv", "json"),
+    )
+    report: str | None = option("-X,--rccl_output_file <file>", "the file of -Z", str)
+    device_implementation: int = option(
+        "-D,--device_implementation <implementation number>", "not supported", whole, 0
+    )
+    device_cta_count: int = option(
+        "-V,--device_cta_count <number>", "of device implementations", whole, least=1, most=128
+    )
+    memory: int = option("-M,--memory <0/1>", "not supported", whole, 0)
+    unalign: int = option("-u,--unalign <index of first element>", "not supported", whole, 0)
+    timing: int = option(
+        "-I,--per_iter_timing <0/1>", "times of single iterations", whole, 0, least=0, most=1
+    )
+    skipped: int = option("-K,--per_iter_skip <count>",
+                          "leave the first iterations out of what -I reports", whole, 0,
+                          least=0)  # fmt: skip
+    help: bool = option("-h,--help")
 
     @property
     def devices(self) -> int:
@@ -152,7 +138,7 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differences(self) -> Iterator[str]:
-        if self.policy != "-1":
+        if self.policy not in (None, "-1"):
             yield "-x: the library chooses its CTA policy itself"
         if self.memory:
             yield "-M: linkgauge does not report the memory used"
@@ -166,6 +152,11 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
             yield f"-z {self.blocking}: the host waits as with -z 2, without a barrier"
 
 
+def usage(program: str) -> str:
+    lines = (f"[{one.written}{' ' if one.about else ''}{one.about}]" for one in NcclOptions.table())
+    return " \n\t".join([f"USAGE: {program}", *lines])
+
+
 _UNABLE = {
     "report_cputime": "-C: linkgauge does not time the CPU side of launches",
     "unalign": "-u: linkgauge does not misalign buffers",
@@ -175,13 +166,12 @@ _UNABLE = {
 
 def nccl_options(arguments: Sequence[str]) -> NcclOptions:
     """Reads a command line. Raises UsageError, or Unable for an option that is not supported."""
-    given = Parser(OPTIONS, REJECTED).given(arguments)
+    given = Parser(NcclOptions.table(), REJECTED).given(arguments)
     for name, why in _UNABLE.items():
         if given.get(name):
             raise Unable(why)
     _find_report(given)
-    every = {name: None for name in ("reduction", "number") if given.get(name) == ALL}
-    options = msgspec.convert(given | every, NcclOptions)
+    options = NcclOptions(**given)
     for problem, why in (
         (options.least > options.most, "-b, -e: the smallest size is above the largest"),
         (options.factor < 2 and options.step < 1, "-i, -f: sizes have no end: give a step"),

@@ -312,13 +312,10 @@ def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterat
     """Yields the lines below the table. `wrong` counts wrong elements; `mean` is in GB/s."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
-    yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"
+    # As C's %g. For 0/0, C prints -nan on x86.
+    shown = "-nan" if math.isnan(mean) else f"{mean:g}"
+    yield f"# {'Avg bus bandwidth':<20} : {shown} {said}"
     yield "#"
     yield f"# Collective test concluded: {program}"
     yield "#"
     yield ""
-
-
-def _shortest(value: float) -> str:
-    """Formats like C's %g. nan becomes `-nan`, which C prints for 0/0 on x86."""
-    return "-nan" if math.isnan(value) else f"{value:g}"

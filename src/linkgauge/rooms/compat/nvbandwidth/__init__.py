@@ -28,7 +28,7 @@ from linkgauge.report.words.run_notes import note_lines
 
 from .cases import BY_NAME, Testcase, find, hint
 from .dialects import DEFAULT_SIZE, GIT_VERSION, VERSIONS, Dialect, NvbandwidthOptions, parse
-from .outcomes import TestMatrix, TestOutcome, frame, outcome
+from .outcomes import Outcomes, TestMatrix, TestOutcome
 from .text import JsonPrinter, TextPrinter, system_of
 
 Printer = TextPrinter | JsonPrinter
@@ -184,15 +184,9 @@ class _Reporting(Quiet):
     ) -> None:
         self._dialect = dialect
         self._left = deque(found)
-        self._devices = context.devices
-        self._outcome = partial(
-            outcome,
-            devices=context.devices,
-            use_mean=options.use_mean,
-            verbose=options.verbose,
-            spread=dialect.spread,
-            only_rows=tuple(pair.row for pair in _asked_pairs(options, context)),
-        )
+        rows = tuple(pair.row for pair in _asked_pairs(options, context))
+        how = options.use_mean, options.verbose, dialect.spread
+        self._outcomes = Outcomes(context.devices, *how, rows)
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None
 
@@ -200,7 +194,7 @@ class _Reporting(Quiet):
         self.of_missing()
         self._left.popleft()
         case = BY_NAME[result.benchmark]
-        shown = self._outcome(result, case)
+        shown = self._outcomes.of(result, case)
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
@@ -223,7 +217,7 @@ class _Reporting(Quiet):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
-                shown = self._outcome(replace(result, status="error"), case)
+                shown = self._outcomes.of(replace(result, status="error"), case)
                 reasons = (*shown.reasons, f"interrupted after {len(result.cells)} cells")
                 self._show(replace(shown, reasons=reasons))
 
@@ -243,5 +237,5 @@ class _Reporting(Quiet):
         if not percent:
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
-        over = frame(result, case, self._devices)
+        over = self._outcomes.frame(result, case)
         return replace(over, name=f"{case.name}_utilization", heading=heading, figures=percent)

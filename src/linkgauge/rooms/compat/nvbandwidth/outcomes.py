@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -64,34 +64,48 @@ class Misprint(msgspec.Struct, frozen=True):
     meant: str
 
 
-def outcome(
-    result: Result,
-    case: Testcase,
-    devices: Sequence[Device],
-    *,
-    use_mean: bool,
-    verbose: bool,
-    spread: Spread = None,
-    only_rows: tuple[str, ...] = (),
-) -> TestOutcome:
-    """Returns the outcome of a test: `Waived` if it was skipped. Failed cells have no figure. An
-    empty `only_rows` selects all rows."""
-    status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
-    reasons = list(dict.fromkeys(_reasons(result)))
-    if len(reasons) > NAMED:
-        reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
-    over = frame(result, case, devices, only_rows)
-    matrices = list(_matrices(result, over, use_mean))
-    if matrices and result.better == "higher":
-        matrices[-1] = replace(matrices[-1], variation=_variation(result, matrices[-1], spread))
-    return TestOutcome(
-        case.name,
-        status,
-        tuple(reasons),
-        result.better,
-        tuple(matrices),
-        tuple(_samples(result)) if verbose else (),
-    )
+class Outcomes(NamedTuple):
+    """How results are shown. An empty `only_rows` selects all rows."""
+
+    devices: Sequence[Device]
+    use_mean: bool
+    verbose: bool
+    spread: Spread
+    only_rows: tuple[str, ...]
+
+    def of(self, result: Result, case: Testcase) -> TestOutcome:
+        """Returns a test's outcome: `Waived` if it was skipped. Failed cells have no figure."""
+        status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
+        reasons = list(dict.fromkeys(_reasons(result)))
+        if len(reasons) > NAMED:
+            reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
+        matrices = list(_matrices(result, self.frame(result, case), self.use_mean))
+        if matrices and result.better == "higher":
+            variation = _variation(result, matrices[-1], self.spread)
+            matrices[-1] = replace(matrices[-1], variation=variation)
+        return TestOutcome(
+            case.name,
+            status,
+            tuple(reasons),
+            result.better,
+            tuple(matrices),
+            tuple(_samples(result)) if self.verbose else (),
+        )
+
+    def frame(self, result: Result, case: Testcase) -> TestMatrix:
+        each = tuple(parse_memory(device.memory).label for device in self.devices)
+        host: tuple[str, ...] = (HOST_ROW,)
+        rows, columns, labels = host, each, host
+        match case.row.layout:
+            case Layout.PAIRS:
+                rows = labels = self.only_rows or each
+            case Layout.TOGETHER:
+                columns = host
+            case Layout.HALVES:
+                width = len(str(len(each) - 1))
+                rows, columns = tuple(cell.row for cell in result.cells), host
+                labels = tuple(_ends(cell.transfers[0], width) for cell in result.cells)
+        return TestMatrix(case.name, rows, columns, {}, heading=case.heading, labels=labels)
 
 
 def _reasons(result: Result) -> Iterator[str]:
@@ -111,24 +125,6 @@ def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | No
     return pstdev(matrix.known) / fmean(matrix.known)
 
 
-def frame(
-    result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
-) -> TestMatrix:
-    each = tuple(parse_memory(device.memory).label for device in devices)
-    host: tuple[str, ...] = (HOST_ROW,)
-    rows, columns, labels = host, each, host
-    match case.row.layout:
-        case Layout.PAIRS:
-            rows = labels = only_rows or each
-        case Layout.TOGETHER:
-            columns = host
-        case Layout.HALVES:
-            width = len(str(len(devices) - 1))
-            rows, columns = tuple(cell.row for cell in result.cells), host
-            labels = tuple(_ends(cell.transfers[0], width) for cell in result.cells)
-    return TestMatrix(case.name, rows, columns, {}, heading=case.heading, labels=labels)
-
-
 def _ends(transfer: Transfer, width: int) -> str:
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
@@ -140,16 +136,13 @@ def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[Test
         return
 
     def figures(*parts: int) -> dict[Place, float]:
-        summaries = (
-            (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
-            for cell in passed
-        )
-        known = {place: [one for one in each if one is not None] for place, each in summaries}
-        return {
-            place: sum((one.mean if use_mean else one.median) / scale for one in each)
-            for place, each in known.items()
-            if each
-        }
+        found = {}
+        for cell in passed:
+            every = [cell.parts[part].summary for part in parts] or [cell.summary]
+            if known := [one for one in every if one is not None]:
+                each = (one.mean if use_mean else one.median for one in known)
+                found[cell.place] = sum(figure / scale for figure in each)
+        return found
 
     for number, part in enumerate(result.parts):
         heading = over.heading.replace(" Total ", f" {part.capitalize()} ")

@@ -10,7 +10,14 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
-from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, whole
+from linkgauge.cli.tool_options import (
+    ToolOption,
+    ToolOptions,
+    UsageError,
+    help_lines,
+    option,
+    whole,
+)
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.units import parse_size
@@ -175,72 +182,68 @@ def _npus(written: str) -> tuple[int, ...]:
     return npus
 
 
-OPTIONS = (
-    ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
-    ToolOption(
-        "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, "iterations",
-        1, 1_000_000,
-    ),
-    ToolOption("--warmup", "Warm up before measuring (always done)"),
-    ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)", parse_size),
-    ToolOption("--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", _npus, "npus"),
-    ToolOption("--only_d2d", "Only NPU to NPU"),
-    ToolOption("--test_list", "List the test cases"),
-    ToolOption(
-        "--tc <int>", "Test case, an index (from 0) of --test_list", _whole, "case",
-        0, len(CASES) - 1,
-    ),
-    ToolOption("--test_env_info", "Show the system and its devices"),
-    ToolOption("--skip_test_env_info", "Do not show them before a test"),
-    ToolOption("-n, --device_name <int>", "Source device", _whole, "source"),
-    ToolOption(
-        "--get_perf <int>", "Report performance (1: average, 2: per_inference)", _whole,
-        "performance", 0, 2,
-    ),
-    ToolOption("--priority <int>", "Context priority, 0-4 (no effect)", _whole, "", 0, 4),
-    ToolOption(
-        "-r, --hdma_read <int>", "HDMA direction (0: write, 1: read)", _whole, "reads", 0, 1
-    ),
-    ToolOption("--numa_node <int>", "NUMA node of host memory (default: -1)", _whole, least=-1),
-    ToolOption(
-        "--data_pattern <int>", "Value that the data consists of", _whole, "pattern",
-        0, (1 << 64) - 1,
-    ),
-    ToolOption("-f, --flags <int>", "Context flags (no effect)", _whole),
-    ToolOption("-g <int>", "Execution group (no effect)", _whole),
-)  # fmt: skip
-HELP = f"""\
-Usage: rblnBandwidthLatencyTest [options]
-       rblnBandwidthLatencyTest --tc <id> [options]
-
-Options:
-{help_lines((ToolOption("-h, --help", "Show this help and exit"), *OPTIONS), 27)}"""
-
-
-class RblnOptions(msgspec.Struct, frozen=True):
-    test_size: int | None = None
-    case: int = 0
-    npus: tuple[int, ...] = ()
-    source: int | None = None
-    iterations: int = 1
-    timeout: float | None = None
-    reads: bool = False
-    numa_node: int | None = None
-    pattern: int | None = None
-    only_d2d: bool = False
-    performance: int = 0
-    test_list: bool = False
-    skip_test_env_info: bool = False
-    test_env_info: bool = False
+class RblnOptions(ToolOptions):
+    timeout: float | None = option(
+        "-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1
+    )
+    iterations: int = option(
+        "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, 1,
+        least=1, most=1_000_000,
+    )  # fmt: skip
+    warmup: bool = option("--warmup", "Warm up before measuring (always done)")
+    test_size: int | None = option(
+        "--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)", parse_size
+    )
+    npus: tuple[int, ...] = option(
+        "--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", _npus, ()
+    )
+    only_d2d: bool = option("--only_d2d", "Only NPU to NPU")
+    test_list: bool = option("--test_list", "List the test cases")
+    case: int | None = option(
+        "--tc <int>", "Test case, an index (from 0) of --test_list", _whole,
+        least=0, most=len(CASES) - 1,
+    )  # fmt: skip
+    test_env_info: bool = option("--test_env_info", "Show the system and its devices")
+    skip_test_env_info: bool = option("--skip_test_env_info", "Do not show them before a test")
+    source: int | None = option("-n, --device_name <int>", "Source device", _whole)
+    performance: int = option(
+        "--get_perf <int>", "Report performance (1: average, 2: per_inference)", _whole, 0,
+        least=0, most=2,
+    )  # fmt: skip
+    priority: int = option(
+        "--priority <int>", "Context priority, 0-4 (no effect)", _whole, least=0, most=4
+    )
+    reads: int = option(
+        "-r, --hdma_read <int>", "HDMA direction (0: write, 1: read)", _whole, 0, least=0, most=1
+    )
+    numa_node: int = option(
+        "--numa_node <int>", "NUMA node of host memory (default: -1)", _whole, -1, least=-1
+    )
+    pattern: int | None = option(
+        "--data_pattern <int>", "Value that the data consists of", _whole,
+        least=0, most=(1 << 64) - 1,
+    )  # fmt: skip
+    flags: int = option("-f, --flags <int>", "Context flags (no effect)", _whole)
+    group: int = option("-g <int>", "Execution group (no effect)", _whole)
 
     @property
     def size(self) -> int:
         return DEFAULT_SIZE if self.test_size is None else self.test_size
 
 
+HELP = f"""\
+Usage: rblnBandwidthLatencyTest [options]
+       rblnBandwidthLatencyTest --tc <id> [options]
+
+Options:
+{help_lines((ToolOption("-h, --help", "Show this help and exit"), *RblnOptions.table()), 27)}"""
+
+
 @helpful(HELP)
 def run(arguments: Sequence[str], where: Where) -> int:
-    options = parse(arguments)
+    options = RblnOptions.of(arguments)
+    if options.test_env_info and (options.skip_test_env_info or options.case is not None):
+        raise UsageError("--test_env_info measures nothing: leave out the other options")
     if options.test_list:
         show(("List of tests:", *(case.name for case in CASES)))
         return 0
@@ -249,8 +252,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
         samples=options.iterations,
         loops=1,
         timeout=options.timeout,
-        pattern=options.pattern,
-        engines=EngineSettings(numa_node=options.numa_node),
+        pattern=None if options.pattern is None else _repeated(options.pattern),
+        engines=EngineSettings(numa_node=None if options.numa_node < 0 else options.numa_node),
     )
     with metered(where, settings) as meter:
         return _run_in(meter, options)
@@ -262,7 +265,7 @@ def _run_in(meter: Meter, options: RblnOptions) -> int:
         show(text.environment(context.machine, context.devices, links=True))
         return 0
     asked = _asked(context.devices, options)
-    case = CASES[options.case]
+    case = CASES[options.case or 0]
     if not options.skip_test_env_info:
         show(text.environment(context.machine, context.devices, links=False))
     if options.test_size is not None:
@@ -288,21 +291,9 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
             raise UsageError(f"no NPU {index}: NPUs are {known}")
     chosen = dict.fromkeys((*source, *(options.npus or there)))
     npus = tuple(there[index] for index in chosen)
-    if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
+    if len(npus) < 2 and (options.only_d2d or CASES[options.case or 0].between):
         raise UsageError("this test needs two NPUs, and there is one")
-    return CaseRequest(npus, options.reads, not options.only_d2d)
-
-
-def parse(arguments: Sequence[str]) -> RblnOptions:
-    given = Parser(OPTIONS).given(arguments)
-    if "test_env_info" in given and {"skip_test_env_info", "case"} & given.keys():
-        raise UsageError("--test_env_info measures nothing: leave out the other options")
-    given["reads"] = given.get("reads") == 1
-    if given.get("numa_node") == -1:
-        given["numa_node"] = None
-    if "pattern" in given:
-        given["pattern"] = _repeated(given["pattern"])
-    return msgspec.convert(given, RblnOptions)
+    return CaseRequest(npus, options.reads == 1, not options.only_d2d)
 
 
 def _repeated(value: int) -> int:
