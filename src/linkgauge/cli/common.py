@@ -115,6 +115,15 @@ def label(default: str) -> Any:
     )
 
 
+def history(heading: str) -> Any:
+    return option(
+        heading,
+        "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
+        "URL|FILE",
+        is_input=True,
+    )
+
+
 def profile(default: str) -> Any:
     return option(
         WHAT,

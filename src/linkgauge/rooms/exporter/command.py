@@ -45,12 +45,7 @@ class ExporterOptions(Options):
     refresh: Time = option(
         OUTPUT, "Read devices at most this often: 5, 5s, 2m.", "TIME", default=5.0
     )
-    history: str | None = option(
-        WHICH,
-        "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
-        "URL|FILE",
-        is_input=True,
-    )
+    history: str | None = common.history(WHICH)
     results: Path | None = option(
         WHICH, "Show the runs below this folder instead of the history's.", "DIR", is_input=True
     )

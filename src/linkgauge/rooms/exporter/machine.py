@@ -41,25 +41,14 @@ class TimedReading(NamedTuple, Generic[T]):
     version: int
 
 
-IDLE = 10.0
-"""A reader's thread ends after this many seconds without a request."""
-
-
 class PeriodicReader(Generic[T]):
-    """Calls `read` at most once in `period` seconds, in its own thread, because it may hang."""
+    """Calls `read` at most once in `period` seconds, in a thread, because it may hang."""
 
-    def __init__(
-        self,
-        name: str,
-        read: Callable[[], T],
-        period: float,
-        say: Callable[[str], object] = lambda line: None,
-    ) -> None:
+    def __init__(self, name: str, read: Callable[[], T], period: float, say: Say) -> None:
         self.name = name
         self._read, self._period, self._say = read, period, say
         self._lock = threading.Lock()
-        self._asked, self._over = threading.Condition(self._lock), threading.Event()
-        self._runs = False
+        self._over = threading.Event()
         self._value: T | None = None
         self._taken: float | None = None
         self._began: float | None = None
@@ -75,11 +64,8 @@ class PeriodicReader(Generic[T]):
                 return
             self._under_way, self._began = True, now
             self._over.clear()
-            self._asked.notify()
-            if not self._runs:
-                # A driver that never answers must not keep the process from ending.
-                threading.Thread(target=self._run, name=self.name, daemon=True).start()
-                self._runs = True
+        # A driver that never answers must not keep the process from ending.
+        threading.Thread(target=self._take, name=self.name, daemon=True).start()
 
     def wait(self, until: float, deadline: float) -> None:
         """Waits for the current reading until the time `until`, unless the reading has already
@@ -98,14 +84,6 @@ class PeriodicReader(Generic[T]):
                 self._version += 1
             stale = hangs or self._failure is not None
             return TimedReading(self._value, age, stale, self._version)
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._asked.wait_for(lambda: self._under_way, IDLE):
-                    self._runs = False
-                    return
-            self._take()
 
     def _take(self) -> None:
         value, failure = self._value, None
@@ -154,8 +132,10 @@ class ThisMachine:
 
     def _open(self) -> InventoryReading:
         if not self._gpus:
+            from linkgauge.backends.cuda.nvml.cards import LiveGpus
+
             try:
-                gpus = open_gpus()
+                gpus = LiveGpus()
             except Unsupported:  # no such GPU, or none of its drivers
                 return InventoryReading()
             self._gpus = [
@@ -163,13 +143,6 @@ class ThisMachine:
                 for n in range(gpus.count)
             ]
         return InventoryReading()
-
-
-def open_gpus() -> LiveGpus:
-    """Opens the GPUs. Raises Unsupported without the vendor's management library."""
-    from linkgauge.backends.cuda.nvml.cards import LiveGpus
-
-    return LiveGpus()
 
 
 def _functions(root: Root) -> InventoryReading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from linkgauge.cli import common
 from linkgauge.cli.help_text import OTHER, OUTPUT, WHICH
 from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.report.formats import Format
@@ -21,12 +22,7 @@ class HistoryOptions(Options):
         "import DIR: add runs that were kept before; prune: delete old runs.",
         offer=lambda _: ACTIONS,
     )
-    history: str | None = option(
-        OTHER,
-        "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
-        "URL|FILE",
-        is_input=True,
-    )
+    history: str | None = common.history(OTHER)
     host: str | None = option(WHICH, "Take the runs of this host.", "NAME", is_input=True)
     label: str | None = option(WHICH, "Take the runs of this label.", "TEXT", is_input=True)
     accelerator: str | None = option(

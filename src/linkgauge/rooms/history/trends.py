@@ -213,9 +213,6 @@ def _history_cells(run: PastRun) -> str:
 
 def history_csv(history: HistoryDocument) -> str:
     names = PastRun.__struct_fields__
-    rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
+    fields = ([getattr(run, name) for name in names] for run in history.runs)
+    rows = ([" ".join(one) if isinstance(one, tuple) else one for one in row] for row in fields)
     return csv_text((names, *rows))
-
-
-def _field(value: object) -> object:
-    return " ".join(value) if isinstance(value, tuple) else value
