@@ -18,8 +18,7 @@ from linkgauge.machine.captures import zstd
 from linkgauge.machine.captures.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.rooms.network.outside import ToolCall
-from linkgauge.rooms.network.tools import iperf_seconds, perftest_seconds
+from linkgauge.rooms.network.outside import ToolCall, iperf_seconds, perftest_seconds
 from serving_kit import MODELS, STREAM, server_of, whole
 from sim_tree import tree_of
 

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.model.hardware.inventory import Interface
-from linkgauge.rooms.network.outside import ToolCall, is_heard
-from linkgauge.rooms.network.tools import perftest_command
+from linkgauge.rooms.network.outside import ToolCall, is_heard, perftest_command
 
 PROGRAMS = ("ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 ADDRESS = "10.78.0.1"

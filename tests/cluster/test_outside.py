@@ -12,8 +12,7 @@ import pytest
 
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.rooms.network.outside import Outside, ToolCall
-from linkgauge.rooms.network.tools import tool_of
+from linkgauge.rooms.network.outside import Outside, ToolCall, tool_of
 
 RECORDED = Path(__file__).parents[1] / "data" / "perftest" / "ib_write_bw-quoted.json"
 BY_TCP = parse_transfer("host:0@0 -> host:0@1 by nic:0.tcp")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import BackendError
-from linkgauge.rooms.network.outside import ToolCall
-from linkgauge.rooms.network.tools import (
+from linkgauge.rooms.network.outside import (
+    ToolCall,
     iperf_command,
     iperf_seconds,
     perftest_command,

@@ -106,17 +106,12 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
     def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        if named(self.operation).outside and self.kind == "rdma":
-            yield from self._of_perftest(fabric)
-            return
+        by_perftest = named(self.operation).outside and self.kind == "rdma"
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
-            yield Cell(row, column, transfers, self.report, operation=self.operation)
-
-    def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        for row, column, pairs in self.pairs_of(fabric):
-            transfers = tuple(self._transfer(*pair) for pair in pairs)
-            for memory, option in PERFTEST_MEMORIES:
+            if not by_perftest:
+                yield Cell(row, column, transfers, self.report, operation=self.operation)
+            for memory, option in PERFTEST_MEMORIES if by_perftest else ():
                 work = msgspec.convert(f"{self.operation}{option}", OutsideOperation)
                 yield Cell(f"{row}->{column}", memory, transfers, self.report, operation=work)
 
@@ -148,18 +143,13 @@ def _all(fabric: DeviceSet) -> list[list[Port]]:
 
 
 def _pairs(
-    fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False
+    fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False, both_ways: bool = False
 ) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
     for near, far in permutations(_usual(fabric, rdma=rdma, gpus=gpus), 2):
-        yield str(near.rank), str(far.rank), ((near, far),)
+        yield str(near.rank), str(far.rank), ((near, far), (far, near))[: 1 + both_ways]
 
 
 _rdma_pairs = partial(_pairs, rdma=True)
-
-
-def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
-    for near, far in permutations(_usual(fabric), 2):
-        yield str(near.rank), str(far.rank), ((near, far), (far, near))
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
@@ -205,7 +195,7 @@ OVER_NICS: tuple[OverNics, ...] = (
     _row("tcp", "TCP, one stream, rank(row) -> rank(column)", _pairs),
     _row("tcp_streams", f"TCP, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
          streams=STREAMS),
-    _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", _both_ways,
+    _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", partial(_pairs, both_ways=True),
          report=Report.SUM, parts=("write1", "write2")),
     _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),

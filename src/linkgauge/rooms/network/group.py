@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
 from linkgauge.backends.rank import await_time
@@ -17,23 +18,19 @@ from .ucx_copies import Copies, UcxPart
 POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
+@dataclass(eq=False)
 class NetGroup(Gated):
     """A rank's copies, which fail after `silent` seconds without progress."""
 
     policy = POLICY
 
-    def __init__(
-        self,
-        streams: Sequence[TcpConnection],
-        parts: Sequence[UcxPart],
-        silent: float,
-        enter: Callable[[], None],
-        made: ExitStack,
-    ) -> None:
-        self._streams, self._parts, self._silent = streams, parts, silent
-        self._enter, self._made = enter, made
-        self._at: float | None = None
-        self._began = 0.0
+    streams: Sequence[TcpConnection]
+    parts: Sequence[UcxPart]
+    silent: float
+    enter: Callable[[], None]
+    made: ExitStack
+    _at: float | None = None
+    _began: float = 0.0
 
     def open(self) -> None:
         self.open_at(None)
@@ -49,7 +46,7 @@ class NetGroup(Gated):
         try:
             begun, ends = self._move(loops)
         except BaseException:
-            self._made.close()  # so that the other ends notice
+            self.made.close()  # so that the other ends notice
             raise
         places, begin = sorted(ends), begun - self._began
         return Timing(
@@ -60,14 +57,14 @@ class NetGroup(Gated):
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
         """Returns when the first copy began, and the end of each timed copy by the copy's place."""
-        if not self._parts:
-            return carry_out(self._streams, loops, self._at)
-        self._enter()
-        copies = Copies(self._parts, loops, self._silent)
-        if not self._streams:
+        if not self.parts:
+            return carry_out(self.streams, loops, self._at)
+        self.enter()
+        copies = Copies(self.parts, loops, self.silent)
+        if not self.streams:
             return await_time(self._at), copies.run()
         with ThreadPoolExecutor(1) as beside:
-            by_tcp = beside.submit(carry_out, self._streams, loops, self._at)
+            by_tcp = beside.submit(carry_out, self.streams, loops, self._at)
             opened = await_time(self._at)
             ends = copies.run()
             begun, others = by_tcp.result()
@@ -75,4 +72,4 @@ class NetGroup(Gated):
 
     def close(self) -> None:
         super().close()
-        self._made.close()
+        self.made.close()

@@ -9,7 +9,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from linkgauge.machine.processes.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.ranks import nic_ends
+from linkgauge.model.transfer import Transfer
 
 from .ucx import Mapped
 
@@ -92,20 +93,13 @@ class Door:
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
         """Connects to other ranks, then accepts their connections, so that no rank waits for
         another. Returns the connections. Raises BackendError if a connection fails."""
-        made: dict[Key, socket.socket] = {}
+        ours, made = _keyed(copies, lambda one: one.source.rank == rank), dict[Key, socket.socket]()
         try:
-            ours = [
-                (place, copy)
-                for place, copy in enumerate(copies)
-                if copy.transfer.source.rank == rank and is_by_tcp(copy)
-            ]
-            for place, copy in ours:
-                for key in keys_of(place, copy):
-                    made[key] = self._connect(copy, key)
-            self._accept(_expected(copies, rank), made)
-            for place, copy in ours:
-                for key in keys_of(place, copy):
-                    _hear(made[key], copy)
+            for key, copy in ours.items():
+                made[key] = self._connect(copy, key)
+            self._accept(_keyed(copies, lambda one: one.destination.rank == rank), made)
+            for key, copy in ours.items():
+                _hear(made[key], copy)
         except BaseException:
             for connection in made.values():
                 connection.close()
@@ -212,11 +206,12 @@ def is_by_tcp(copy: Copy) -> bool:
     return copy.transfer.engine.kind == "tcp"
 
 
-def _expected(copies: Sequence[Copy], rank: int) -> dict[Key, Copy]:
+def _keyed(copies: Sequence[Copy], is_own: Callable[[Transfer], bool]) -> dict[Key, Copy]:
+    """Returns the copies by TCP whose transfers are own ones, by the keys of their streams."""
     return {
         key: copy
         for place, copy in enumerate(copies)
-        if copy.transfer.destination.rank == rank and is_by_tcp(copy)
+        if is_own(copy.transfer) and is_by_tcp(copy)
         for key in keys_of(place, copy)
     }
 

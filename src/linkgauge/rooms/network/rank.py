@@ -3,7 +3,7 @@ time until the last byte has arrived. If this rank sends, the destination confir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -31,10 +31,9 @@ from linkgauge.model.transfer import NIC_ENGINES, Engine, Transfer
 
 from .group import NetGroup
 from .links import SILENT_SECONDS, Door, Key, is_by_tcp, keys_of, reached
-from .outside import Outside, Tool, ToolCall
+from .outside import Outside, Tool, ToolCall, tool_of
 from .streams import TcpConnection, bounce
 from .tcp_info import counts_of
-from .tools import tool_of
 from .ucx import NO_RDMA, Mapped, Worker, lacks_rdma, library, version
 from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
@@ -45,13 +44,12 @@ class NetBuffer:
     worker: Worker | None = None
     handle: int = 0
     mapped: Mapped | None = None
-    release: Callable[[], None] | None = None
 
     def __init__(
         self, memory: Memory, inner: Buffer, number: int, by: HostRank | GpuOfRank
     ) -> None:
         self.memory, self.size, self.number = memory, inner.size, number
-        self.inner, self.by = inner, by
+        self.inner, self.by, self.held = inner, by, ExitStack()
         self.address = cast("Addressed", inner).address
         self.warnings = inner.warnings
 
@@ -59,9 +57,7 @@ class NetBuffer:
         return self.inner.placement()
 
     def free(self) -> None:
-        release, self.release = self.release, None
-        if release is not None:
-            release()
+        self.held.close()
         self.inner.free()
 
 
@@ -111,7 +107,10 @@ class NetRank(RankBackend):
         kind, by_ucx = transfer.engine.kind, transfer.engine.kind in BY_UCX
         one_way = f"network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         yield kind not in NIC_ENGINES or transfer.both_ways, f"{transfer}: {one_way}"
-        joined = all(_is_joined(memory, by_ucx) for memory in transfer.memories)
+        joined = all(
+            not one.kind and (one.is_host or (by_ucx and one.space == GPUS))
+            for one in transfer.memories
+        )
         more = f" and memory of GPUs ({GPUS})" if by_ucx else ""
         yield not joined, f"{transfer}: {kind} joins pinned host memory{more}"
         if by_ucx:
@@ -154,12 +153,8 @@ class NetRank(RankBackend):
         worker = self._workers.of_engine(engine, self.rank)
         handle, mapped = worker.map(buffer.address, buffer.size, buffer.memory.space)
         buffer.worker, buffer.handle, buffer.mapped = worker, handle.value or 0, mapped
-
-        def release() -> None:
-            self._enter()
-            worker.unmap(handle)
-
-        buffer.release = release
+        buffer.held.callback(worker.unmap, handle)
+        buffer.held.callback(self._enter)  # before it
 
     def handle(self, buffer: Buffer) -> bytes:
         own = _own(buffer)
@@ -267,10 +262,6 @@ def _own(buffer: Buffer) -> NetBuffer:
     if not isinstance(buffer, NetBuffer):
         raise TypeError(f"not a buffer that interfaces reach: {buffer!r}")
     return buffer
-
-
-def _is_joined(memory: Memory, by_ucx: bool) -> bool:
-    return not memory.kind and (memory.is_host or (by_ucx and memory.space == GPUS))
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:

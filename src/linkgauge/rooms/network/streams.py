@@ -48,14 +48,7 @@ def carry_out(
 
     with ThreadPoolExecutor(max(1, len(streams) - 1)) as others:
         begun = [others.submit(run, stream) for stream in streams[1:]]
-        try:
-            own = run(streams[0])
-        finally:
-            failed = [one.exception() for one in begun]
-        for error in failed:
-            if error is not None:
-                raise error
-        spans = [own, *(one.result() for one in begun)]
+        spans = [run(streams[0]), *(one.result() for one in begun)]
     last: dict[int, float] = {}
     for stream, (_, end) in zip(streams, spans, strict=True):
         if stream.times:

@@ -147,28 +147,6 @@ class Mapped(msgspec.Struct, frozen=True):
     address: int
 
 
-class UcxEndpoint:
-    def __init__(self, worker: int, address: bytes) -> None:
-        self._keys: dict[bytes, c_void_p] = {}
-        self._address = ctypes.create_string_buffer(address, len(address))
-        asked, made = _EndParams(mask=1, address=ctypes.addressof(self._address)), c_void_p()
-        check("ucp_ep_create", library().ucp_ep_create(worker, byref(asked), byref(made)))
-        self.handle = made.value or 0
-
-    def key(self, packed: bytes) -> int:
-        if packed not in self._keys:
-            key = c_void_p()
-            status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
-            check("ucp_ep_rkey_unpack", status)
-            self._keys[packed] = key
-        return self._keys[packed].value or 0
-
-    def close(self) -> None:
-        """Frees remote keys. The worker closes the endpoint itself."""
-        for key in self._keys.values():
-            library().ucp_rkey_destroy(key)
-
-
 class Worker:
     """A UCX worker for one thread. `settings` (such as `TLS`) override environment variables."""
 
@@ -187,7 +165,8 @@ class Worker:
             lib.ucp_config_release(config)
         status = lib.ucp_worker_create(self._context, byref(_WorkerParams()), byref(self._worker))
         check("ucp_worker_create", status)
-        self._ends: dict[bytes, UcxEndpoint] = {}
+        self._ends: dict[bytes, int] = {}
+        self._keys: dict[tuple[int, bytes], c_void_p] = {}
         self._address = self._bytes_of(lib.ucp_worker_get_address, self._worker)
 
     def _bytes_of(self, function: Any, *of: Any) -> bytes:
@@ -215,14 +194,25 @@ class Worker:
     def unmap(self, handle: c_void_p) -> None:
         check("ucp_mem_unmap", library().ucp_mem_unmap(self._context, handle))
 
-    def end(self, address: bytes) -> UcxEndpoint:
+    def end(self, address: bytes) -> int:
+        """Returns the endpoint at another worker's address. UCX closes it with this worker."""
         if address not in self._ends:
-            self._ends[address] = UcxEndpoint(self.handle, address)
+            there = ctypes.create_string_buffer(address, len(address))
+            asked, made = _EndParams(mask=1, address=ctypes.addressof(there)), c_void_p()
+            check("ucp_ep_create", library().ucp_ep_create(self.handle, byref(asked), byref(made)))
+            self._ends[address] = made.value or 0
         return self._ends[address]
+
+    def key(self, end: int, packed: bytes) -> int:
+        if (end, packed) not in self._keys:
+            key = c_void_p()
+            check("ucp_ep_rkey_unpack", library().ucp_ep_rkey_unpack(end, packed, byref(key)))
+            self._keys[end, packed] = key
+        return self._keys[end, packed].value or 0
 
     def close(self) -> None:
         """Closes without a message to the other ranks, because they may have ended."""
-        for end in self._ends.values():
-            end.close()
+        for key in self._keys.values():
+            library().ucp_rkey_destroy(key)
         library().ucp_worker_destroy(self._worker)
         library().ucp_cleanup(self._context)

@@ -95,7 +95,7 @@ class Copies:
 def _fields(part: UcxPart) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
     end = key = 0
     if part.moves:
-        way = part.worker.end(part.there.worker)
-        end, key = way.handle, way.key(part.there.key)
+        end = part.worker.end(part.there.worker)
+        key = part.worker.key(end, part.there.key)
     own = (part.address, part.size, part.handle)
     return (part.worker.handle, end, key, *own, part.there.address, part.tag, part.puts, part.moves)
