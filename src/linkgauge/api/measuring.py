@@ -100,7 +100,7 @@ def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
 
     began = time.monotonic()
     with asked("check", CheckOptions, (), options) as given, ProgressLine(say) as line:
-        return checked(given, began, line.say, line.now).health
+        return checked(given, began, line.say, line.now)
 
 
 def _keeper(display: Display, say: Say, kind: type[Keeper] = Keeper) -> Keeper:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linkgauge.model.settings import Settings
     from linkgauge.uses.sides import Say
 
-    from .health import HealthResult
+    from .health import Health
 
 CONDITION = Document("a check", texts={"json": "linkgauge.rooms.check.health:condition_document"})
 LEAST, MOST, UNDER = 5.0, 86400.0, 60.0
@@ -75,12 +75,12 @@ def check(asked: CheckOptions) -> int:
             form.write(CONDITION, result)
         # One line, however long.
         make_console(stderr=form.is_document).print(styled(condition_line(result)))
-    return 0 if result.health.is_healthy else 1
+    return 0 if result.is_healthy else 1
 
 
 def checked(
     asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
-) -> HealthResult:
+) -> Health:
     """Checks this node. `began` is the monotonic time of the start. `say` prints messages, and
     `now` receives the name of each step. Raises InputError for invalid options."""
     under = time_of(asked)
@@ -95,7 +95,7 @@ def checked(
         from linkgauge.uses.sides import side_of, to_stderr
 
         from .bounded import Task, measure_within
-        from .health import HealthResult, health_of
+        from .health import health_of
 
         limits = common.limits_in(asked.limits)
         waivers = common.waivers_in(asked.waivers)
@@ -114,7 +114,7 @@ def checked(
             refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under
         health = health_of(bounded, limits, before, asked.devices, longest)
-    return HealthResult(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        return replace(health, at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
 
 def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:

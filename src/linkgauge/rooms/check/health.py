@@ -43,8 +43,9 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """A node's health. `lost` has cells that are worse than the baseline, `unlike` has facts that
-    differ from the baseline. `devices` has the numbers of found and of expected devices."""
+    """A node's health at a date and time (RFC 3339). `lost` has cells that are worse than the
+    baseline, `unlike` has facts that differ from it. `devices` has the numbers of found and of
+    expected devices."""
 
     reason: Reason
     bounded: Bounded
@@ -53,6 +54,7 @@ class Health(BriefRepr, msgspec.Struct, frozen=True):
     lost: tuple[GateCell, ...] = ()
     unlike: tuple[Fact, ...] = ()
     devices: tuple[int, int] | None = None
+    at: str = ""
 
     @property
     def is_healthy(self) -> bool:
@@ -176,34 +178,25 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
     last_transition_time: str
 
 
-class HealthResult(msgspec.Struct, frozen=True):
-    """The verdict of a check, with its date and time (RFC 3339)."""
-
-    health: Health
-    at: str
-
-
-def condition_document(checked: HealthResult) -> str:
-    health, document = checked.health, {"schema": SCHEMA, "condition": condition_of(checked)}
+def condition_document(health: Health) -> str:
+    document = {"schema": SCHEMA, "condition": condition_of(health)}
     findings = health.outcome.findings if health.outcome is not None else ()
     lost = health.outcome.undetectable if health.outcome is not None else ()
     return judged_document(document, health.verdict, int(not health.is_healthy), findings, lost)
 
 
-def condition_of(checked: HealthResult) -> NodeCondition:
-    health, at = checked.health, checked.at
+def condition_of(health: Health) -> NodeCondition:
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
-    return NodeCondition(TYPE, status, health.reason, health.message, at, at)
+    return NodeCondition(TYPE, status, health.reason, health.message, health.at, health.at)
 
 
 def health_blocks(health: Health) -> Iterator[Block]:
-    yield Prose([condition_line(HealthResult(health, ""))])
+    yield Prose([condition_line(health)])
     yield from blocks(() if health.outcome is None else health.outcome.findings)
 
 
-def condition_line(checked: HealthResult) -> Line:
+def condition_line(health: Health) -> Line:
     """Returns the verdict as a line: `ok: 9 cells measured in 3.2 s`."""
-    health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
     if health.is_healthy and health.verdict == "not judged":
         word = Span("not judged", "dim")
