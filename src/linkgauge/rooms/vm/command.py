@@ -98,7 +98,7 @@ def _report(
     )
     from linkgauge.model.errors import InputError
 
-    from .checks import DomainFindings, judge, judge_alone
+    from .checks import judge, judge_alone
     from .checks.comparison import Decision, DomainEvidence, alive_of, decide
     from .sections import DomainReport
 
@@ -115,20 +115,17 @@ def _report(
     if decision.role is None:
         unclear = "cannot tell whether this machine is the guest or the host"
         raise InputError(f"{unclear}: give --as guest or --as host")
-    judged, is_bare_host = DomainFindings(), domain is None and decision.role == "host"
     if domain is not None:
         others = tuple(one for one in running if one is not alive)
         case = DomainEvidence(
             domain=domain, machine=found, virtual=virtual, alive=alive, others=others, uuid=uuid
         )
         judged = judge(case, decision.role)
-    elif not is_bare_host:
+    elif decision.role == "host":
+        there = tuple(one.name for one in running)
+        return DomainReport(
+            machine=found, decision=decision, running=there, defined=definitions(place)
+        )
+    else:
         judged = judge_alone(Evidence(found))
-    return DomainReport(
-        machine=found,
-        decision=decision,
-        domain=domain,
-        judged=judged,
-        running=tuple(one.name for one in running) if is_bare_host else (),
-        defined=definitions(place) if is_bare_host else (),
-    )
+    return DomainReport(machine=found, decision=decision, domain=domain, judged=judged)

@@ -293,7 +293,10 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
     for cell in sorted(at_cell):
         expander = next(indexes)
         next_bus -= len(at_cell[cell]) + 1
-        yield _expander(expander, next_bus, cell)
+        node = Element("node")
+        node.text = str(cell)
+        target = _made("target", {"busNr": str(next_bus)}, node)
+        yield _controller(expander, "pcie-expander-bus", target)
         for place, card in enumerate(at_cell[cell]):
             index = next(indexes)
             yield _controller(
@@ -310,14 +313,6 @@ def has_expanders(domain: Domain) -> bool:
     """Whether the machine type supports PCI expanders (pxb-pcie): QEMU's q35 and Arm's virt do."""
     machine = domain.machine or ""
     return "q35" in machine or machine.startswith("virt")
-
-
-def _expander(index: int, bus_number: int, cell: int) -> Element:
-    node = Element("node")
-    node.text = str(cell)
-    return _controller(
-        index, "pcie-expander-bus", _made("target", {"busNr": str(bus_number)}, node)
-    )
 
 
 def _controller(index: int, model: str, inside: Element) -> Element:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.doctor import links
 from linkgauge.judge.doctor.busy import check_steal
@@ -106,6 +106,11 @@ def check_distances(case: DomainEvidence) -> Iterator[Finding]:
             yield Finding("cell-distances", "fail", f"cell {cell.index}", found, why, case.again)
 
 
+# The kernel takes 1.6 % for page structures, for swiotlb 64 MiB (6 % in encrypted guests, at most
+# 1 GiB), and memory for code and firmware.
+_SHARE, _FIXED = 0.08, 256 << 20
+
+
 def check_memory(case: DomainEvidence) -> Iterator[Finding]:
     domain, most = case.domain, case.domain.bytes
     if most is None:
@@ -129,7 +134,7 @@ def _sized(
 ) -> Iterator[Finding]:
     if total is None:
         return
-    if total < _least_visible(least, case.virtual.crash_kernel):
+    if total < int(least * (1 - _SHARE)) - _FIXED - case.virtual.crash_kernel:
         found = f"the guest has {sized(total)}, the domain gives {sized(least)}"
         why = "less fits than planned, or a balloon took the rest"
         remedy = f"virsh setmem {case.name} SIZE --live  # takes memory back from a balloon"
@@ -138,16 +143,6 @@ def _sized(
         found = f"the guest has {sized(total)}, the domain gives at most {sized(most)}"
         why = "the guest was started from another definition"
         yield Finding(check, "fail", subject, found, why, case.again)
-
-
-def _least_visible(size: int, crash_kernel: int) -> int:
-    """Returns the least number of bytes that a guest of `size` bytes should report."""
-    return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
-
-
-# The kernel takes 1.6 % for page structures, for swiotlb 64 MiB (6 % in encrypted guests, at most
-# 1 GiB), and memory for code and firmware.
-_SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
@@ -273,20 +268,12 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
             if at := device.guest:
                 found += f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}"
             yield Finding("device", "fail", Part.function(device.source), found, why, remedy)
-    yield from _check_count(case, there, remedy)
-
-
-def _check_count(
-    case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
-) -> Iterator[Finding]:
-    devices = case.domain.devices
     anywhere = [one.source for one in devices if case.domain.route_to(one) is None]
     taken = {function.address for function in there.values()}
-    free = [f for f in case.virtual.functions or () if is_real(f) and f.address not in taken]
+    free = [one for one in functions if is_real(one) and one.address not in taken]
     if len(free) < len(anywhere):
         found = f"{several(len(anywhere), 'device')} passed through, but the guest shows only "
         found += f"{len(free)}: {', '.join(anywhere[:4])}"
-        why = "the guest has fewer devices than the domain passes through"
         yield Finding("device", "fail", "devices", found, why, remedy)
 
 
