@@ -26,31 +26,6 @@ from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import COLLECTIVE, count_of, format_size
 
 
-def over_counts(
-    name: CollectiveName,
-    asked: Sequence[int],
-    fabrics: Sequence[DeviceSet],
-    *,
-    by_node: bool = False,
-) -> tuple[Benchmark, ...]:
-    """Plans a collective for each device count in `asked` (default: 1, 2, 4 … and all). If
-    `by_node`, takes one device of each node. Raises InputError for too few devices or no nodes."""
-    able = collecting(fabrics)
-    fabric = able[0] if able else fabrics[0]
-    if by_node:
-        fabric = replace(fabric, devices=_one_of_each_node(fabric))
-    there = len(fabric.devices)
-    row = next(row for row in COLLECTIVES if row.name == name)
-    if not able:
-        why = f"no device here carries out collectives ({fabric.reason or fabric.backend})"
-        return (Benchmark(name, row.title, fabric.backend, unit=COLLECTIVE, sweep=True, size=1,
-                          reason=why),)  # fmt: skip
-    if asked and max(asked) > there:
-        option = "--nodes" if by_node else "--gpus"
-        raise InputError(f"{option} {max(asked)} is too many: {fabric.backend} has {there}")
-    return tuple(_of(row, count, fabric) for count in asked or counts_up_to(there))
-
-
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
@@ -111,5 +86,22 @@ class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        """Returns the collective for each of `counts` (default: 1, 2, 4 … and all). Raises
+        InputError for too few devices or no nodes."""
         over = request.over(machine)
-        return over_counts(self.collective, self.counts, over, by_node=self.by_node)
+        able = collecting(over)
+        fabric = (able or over)[0]
+        if self.by_node:
+            fabric = replace(fabric, devices=_one_of_each_node(fabric))
+        row = next(row for row in COLLECTIVES if row.name == self.collective)
+        if not able:
+            why = f"no device here carries out collectives ({fabric.reason or fabric.backend})"
+            return (Benchmark(row.name, row.title, fabric.backend, unit=COLLECTIVE, sweep=True,
+                              size=1, reason=why),)  # fmt: skip
+        there = len(fabric.devices)
+        if self.counts and max(self.counts) > there:
+            option = "--nodes" if self.by_node else "--gpus"
+            raise InputError(
+                f"{option} {max(self.counts)} is too many: {fabric.backend} has {there}"
+            )
+        return tuple(_of(row, count, fabric) for count in self.counts or counts_up_to(there))
