@@ -7,8 +7,7 @@ import pytest
 from command_kit import called
 from linkgauge.cli.common import simulation_of
 from linkgauge.judge.expected.healthy import rows
-from linkgauge.rooms.expect.expecting import expectations_of
-from linkgauge.rooms.expect.hosts import machine_of
+from linkgauge.rooms.expect.expecting import expectations_of, machine_of
 from page_kit import files
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import msgspec
@@ -16,10 +16,11 @@ from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
+from linkgauge.judge.expected.across import across, carried_by
 from linkgauge.judge.expected.dram import Ceilings
 from linkgauge.judge.expected.exchange_rates import ExchangeRates
 from linkgauge.judge.expected.expect import Expectations
-from linkgauge.judge.expected.healthy import rows
+from linkgauge.judge.expected.healthy import Healthy, rows
 from linkgauge.judge.expected.routes import Paths
 from linkgauge.model.documents.scaling import BusbwBound
 from linkgauge.model.grouped import grouped
@@ -31,9 +32,37 @@ from linkgauge.model.operations.collective import (
     no_hypercube,
 )
 from linkgauge.model.settings import Simulation
+from linkgauge.model.transfer import Cell
 from linkgauge.model.units import COLLECTIVE
 
-from .hosts import FIRST_HOST, is_shown, machine_of, over_hosts
+FIRST_HOST = "node0"
+"""The host of a described cluster whose own figures stand for those of all."""
+
+
+def is_shown(cell: Cell, away: Collection[str]) -> bool:
+    """Whether a cell uses the first host alone, or is one copy between it and a place in `away`."""
+    owners = {str(each.engine.owner) for each in cell.transfers}
+    places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
+    others = places & set(away)
+    return not others or (len(cell.transfers) == 1 and len(places) == 2 and owners.isdisjoint(away))
+
+
+def over_hosts(
+    machine: Machine, own: BusbwBound, work: Collective, hosts: int, each: int
+) -> BusbwBound | None:
+    """Returns the bound over several hosts, or None for some collectives. `own` is for one host."""
+    carried = carried_by(machine, len({device.node for device in machine.all_devices}))
+    if carried is None:
+        return BusbwBound(because="unknown: what the adapters of each host carry")
+    limits = across(own, work, hosts, each, carried)
+    return None if limits is None else limits.bound
+
+
+def machine_of(row: Healthy) -> str:
+    if row.hosts == 1:
+        return row.machine
+    return f"{row.hosts} x {row.machine} + {row.adapters}"
+
 
 PROFILE = "standard"
 SCHEMA: Literal["linkgauge.expect/1"] = "linkgauge.expect/1"
