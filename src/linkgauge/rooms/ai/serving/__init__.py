@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.workload import Workload
 
-from .openai import Client, ServingGroup
+from .openai import OpenAiClient, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
@@ -14,13 +14,8 @@ def group_of(asked: Workload) -> ServingGroup:
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")
-    client: Client
     if server.kind == "openai":
-        from .openai import OpenAiClient
+        return ServingGroup(asked, OpenAiClient(server, asked))
+    from .triton import TritonClient
 
-        client = OpenAiClient(server, asked)
-    else:
-        from .triton import TritonClient
-
-        client = TritonClient(server, asked)
-    return ServingGroup(asked, client)
+    return ServingGroup(asked, TritonClient(server, asked))

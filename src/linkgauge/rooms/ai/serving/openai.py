@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from itertools import accumulate
 from random import Random
 from statistics import median
 from typing import Annotated, Any, Protocol
@@ -61,11 +61,9 @@ class SentRequest(msgspec.Struct, frozen=True):
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
     """Returns `count` random times of a Poisson process, in seconds. The first time is 0."""
-    drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
-    for _ in range(count):
-        moments.append(at)
-        at += drawn.expovariate(rate)
-    return moments
+    drawn = Random(seed)  # noqa: S311  # no secret
+    gaps = (drawn.expovariate(rate) for _ in range(count - 1))
+    return list(accumulate(gaps, initial=0.0))
 
 
 class ServingGroup(Gated):
@@ -95,7 +93,7 @@ class ServingGroup(Gated):
 
     def _loop(self) -> Sequence[SentRequest]:
         if self._rate is None:
-            return list(self._pool.map(self._now, range(self._count)))
+            return list(self._pool.map(self._due, range(self._count)))
         begin = time.monotonic()
         seed = self._asked.seed + len(self._samples)
         waiting = []
@@ -105,10 +103,8 @@ class ServingGroup(Gated):
             waiting.append(self._pool.submit(self._due, number, due))
         return [one.result() for one in waiting]
 
-    def _now(self, number: int) -> SentRequest:
-        return self._due(number, time.monotonic())
-
-    def _due(self, number: int, due: float) -> SentRequest:
+    def _due(self, number: int, due: float | None = None) -> SentRequest:
+        due = time.monotonic() if due is None else due
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:

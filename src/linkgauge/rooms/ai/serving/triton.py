@@ -34,8 +34,7 @@ class TritonClient:
         try:
             self._name = server.model or self._first_model()
             metadata = self._client().get_model_metadata(self._name)
-            inputs = metadata.inputs if self._grpc else metadata["inputs"]
-            self._inputs = [self._drawn(*_described(one, asked.seed)) for one in inputs]
+            self._inputs = [self._drawn(one, asked.seed) for one in _of(metadata, "inputs")]
         except Exception as error:  # of either library, which have no base in common
             self.close()
             why = f"{type(error).__name__}: {error}"
@@ -43,12 +42,13 @@ class TritonClient:
 
     def _first_model(self) -> str:
         index = self._client().get_model_repository_index()
-        known = [one.name for one in index.models] if self._grpc else [o["name"] for o in index]
-        if not known:
-            raise ValueError("the server has no model")
-        return str(known[0])
+        for one in index.models if self._grpc else index:
+            return str(_of(one, "name"))
+        raise ValueError("the server has no model")
 
-    def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
+    def _drawn(self, metadata: Any, seed: int) -> Any:
+        shape = [max(1, int(size)) for size in _of(metadata, "shape")]
+        name, kind = (str(_of(metadata, what)) for what in ("name", "datatype"))
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
@@ -75,9 +75,5 @@ class TritonClient:
             client.close()
 
 
-def _described(metadata: Any, seed: int) -> tuple[str, list[int], str, int]:
-    def get(name: str) -> Any:
-        return metadata[name] if isinstance(metadata, dict) else getattr(metadata, name)
-
-    shape = [max(1, int(size)) for size in get("shape")]
-    return str(get("name")), shape, str(get("datatype")), seed
+def _of(metadata: Any, name: str) -> Any:
+    return metadata[name] if isinstance(metadata, dict) else getattr(metadata, name)

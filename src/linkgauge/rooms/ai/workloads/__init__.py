@@ -12,7 +12,7 @@ from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
 from .group import Pipeline, Work, WorkGroup
 from .ranks import END, Ranks, gather
-from .reference import Reference, model_of
+from .reference import Reference
 from .site import Site, measure_rates
 from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
@@ -45,13 +45,12 @@ class Workloads:
         match asked.kind:
             case "prefill" | "decode":
                 decoder = self.decoder(site, asked)
-                if asked.implementation == "transformers":
-                    return Reference(decoder, model_of(decoder), asked)
-                return (Prefill if asked.kind == "prefill" else Decode)(decoder, asked)
+                own = asked.implementation == "own"
+                reference = None if own else Reference(decoder)
+                return (Prefill if asked.kind == "prefill" else Decode)(decoder, asked, reference)
             case "streamed":
                 positions = max(LONGEST, asked.prompt)
-                size = asked.shape, asked.numbers, asked.seed, positions
-                return Streamed(Decoder(site, *size, resident=False), asked)
+                return Streamed(Decoder(site, asked, positions, resident=False), asked)
             case "training":
                 ranks = self.ranks(site, asked)
                 try:
@@ -80,8 +79,7 @@ class Workloads:
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
-            made = Decoder(site, asked.shape, asked.numbers, asked.seed, positions)
-            self._decoder = key, made
+            self._decoder = key, Decoder(site, asked, positions)
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:

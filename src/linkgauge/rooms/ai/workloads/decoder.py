@@ -4,10 +4,11 @@ fixed address, so CUDA graphs can use it. Tests compare with transformers' Llama
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from linkgauge.model.operations.workload import ModelShape, NumberKind
+from linkgauge.model.operations.workload import ModelShape, Workload
 
 from .site import Site
 
@@ -82,10 +83,7 @@ def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
     )
 
 
-Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
-
-
-def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
+def arithmetic_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Arithmetic:
     """Returns two functions of tensors: a layer's computation before attention, and after it."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
@@ -115,23 +113,23 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
         gate, up = functional.linear(norm(x, second_norm), gate_up).chunk(2, -1)
         return added(x, functional.silu(gate) * up, down)
 
-    return before, after
+    return Arithmetic(torch, before, after)
 
 
-def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1."""
-    options = {"coordinate_descent_tuning": True}
-    before, after = (
-        torch.compile(part, fullgraph=True, dynamic=False, options=options)
-        for part in parts_of(torch, shape, to_compile=True)
-    )
-    return Arithmetic(torch, (before, after))
+def compiled(decoder: Decoder) -> Arithmetic:
+    """Compiles a layer with torch for fixed tensor shapes, with kernels tuned for batch 1. Compiles
+    in this process: others would outlive a worker."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    torch, options = decoder.site.torch, {"coordinate_descent_tuning": True}
+    _, *parts = arithmetic_of(torch, decoder.shape, to_compile=True)
+    how = {"fullgraph": True, "dynamic": False, "options": options}
+    return Arithmetic(torch, *(torch.compile(part, **how) for part in parts))
 
 
-class Arithmetic:
-    def __init__(self, torch: Any, parts: Parts) -> None:
-        self._torch = torch
-        self.before, self.after = parts
+class Arithmetic(NamedTuple):
+    torch: Any
+    before: Callable[..., tuple[Any, Any, Any]]
+    after: Callable[..., Any]
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
         """Computes a layer. x and the result have the shape (batch, tokens, hidden)."""
@@ -140,7 +138,7 @@ class Arithmetic:
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
 
     def norm(self, x: Any, weight: Any) -> Any:
-        return self._torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
+        return self.torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
@@ -192,38 +190,33 @@ class KeyValueCache:
         return attend
 
 
+_ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficient attention",
+              3: "cuDNN attention"}  # fmt: skip
+"""The names of the ways to compute attention, by torch.nn.attention.SDPBackend."""
+
+
 class Decoder:
     """A Llama model with random weights. Unless `resident`, its layers are not on the device."""
 
     def __init__(
-        self,
-        site: Site,
-        shape: ModelShape,
-        numbers: NumberKind,
-        seed: int,
-        positions: int,
-        *,
-        resident: bool = True,
+        self, site: Site, asked: Workload, positions: int, *, resident: bool = True
     ) -> None:
-        torch, self.site, self.shape = site.torch, site, shape
-        self.numbers, self.kind = numbers, site.number_type(numbers)
-        generator = torch.Generator(site.device).manual_seed(seed)
+        torch, self.site, self.shape = site.torch, site, asked.shape
+        self.numbers, self.kind, shape = asked.numbers, site.number_type(asked.numbers), self.shape
+        generator = torch.Generator(site.device).manual_seed(asked.seed)
         self.embedding = torch.empty(
             shape.vocabulary, shape.hidden, dtype=self.kind, device=site.device
         ).normal_(0.0, _DEVIATION, generator=generator)
         self.last_norm = torch.ones(shape.hidden, dtype=self.kind, device=site.device)
-        self.layers = tuple(self._draw(generator) for _ in range(shape.layers if resident else 0))
+        self.layers = tuple(
+            draw_layer(
+                torch.empty(shape.layer_parameters, dtype=self.kind, device=site.device),
+                shape, generator,
+            )
+            for _ in range(shape.layers if resident else 0)
+        )  # fmt: skip
         self.rotary = rotary(site, shape, positions, self.kind)
-        self.arithmetic = Arithmetic(torch, parts_of(torch, shape))
-
-    def _draw(self, generator: Any) -> Layer:
-        flat = self.site.torch.empty(
-            self.shape.layer_parameters, dtype=self.kind, device=self.site.device
-        )
-        return draw_layer(flat, self.shape, generator)
-
-    def turn(self, start: int, tokens: int) -> Rotary:
-        return Rotary(*(table[start : start + tokens] for table in self.rotary))
+        self.arithmetic = arithmetic_of(torch, shape)
 
     def run(
         self,
@@ -236,12 +229,31 @@ class Decoder:
         """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
-        turn = self.turn(start, tokens.shape[1])
+        turn = Rotary(*(table[start : start + tokens.shape[1]] for table in self.rotary))
         for number, layer in enumerate(layers or iter(self.layers)):
             attend = cache.attend(number, start) if cache else causal(torch, self.shape)
             x = arithmetic.layer(x, layer, turn, attend)
         last = arithmetic.norm(x[:, -1], self.last_norm)
         return torch.nn.functional.linear(last, self.embedding)
+
+    def new_cache(self, batch: int, positions: int) -> KeyValueCache:
+        return KeyValueCache(self.site, self.shape, batch, positions, self.kind)
+
+    def named(self, tokens: int) -> str:
+        """Returns the name of the way in which torch computes the attention of so many tokens."""
+        torch, shape, site = self.site.torch, self.shape, self.site
+        sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
+        queries, keys = (torch.empty(size, dtype=self.kind, device=site.device) for size in sizes)
+        grouped = shape.heads != shape.kv_heads
+        if self.numbers == "fp32":
+            keys, grouped = queries, False
+        try:
+            chosen = torch._fused_sdp_choice(  # noqa: SLF001  # there is no public question
+                queries, keys, keys, is_causal=tokens > 1, enable_gqa=grouped
+            )
+        except (AttributeError, TypeError, RuntimeError):
+            return "scaled_dot_product_attention"
+        return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
         """Returns random tokens (batch, tokens). A seed gives the same tokens on any device."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkgauge.model.operations.workload import (
     NUMBER_BYTES,
@@ -18,9 +18,12 @@ from linkgauge.model.operations.workload import (
     Workload,
 )
 
-from .decoder import Arithmetic, Decoder, KeyValueCache, compiled
+from .decoder import Arithmetic, Decoder, compiled
 from .group import Work, times_of
 from .site import first_line
+
+if TYPE_CHECKING:
+    from .reference import Reference
 
 TOLERANCE = {"bf16": 0.05, "fp16": 0.01, "fp32": 1e-3}
 """The tolerated error of scores after rounding in all layers: the norm of a difference divided by
@@ -36,12 +39,20 @@ def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int
 
 
 class Inference(Work):
-    def __init__(self, decoder: Decoder, asked: Workload) -> None:
-        self._decoder, self._asked = decoder, asked
+    """Work of a decoder, or of transformers' own model with the decoder's weights (`reference`)."""
+
+    def __init__(
+        self, decoder: Decoder, asked: Workload, reference: Reference | None = None
+    ) -> None:
+        self._decoder, self._asked, self._model = decoder, asked, reference or decoder
         self._decodes = asked.kind == "decode"
         self.steps = asked.batch * (asked.tokens if self._decodes else asked.prompt)
-        self.needed = needed_bytes(asked)
+        copied = 0 if reference is None else asked.shape.weight_bytes(asked.numbers)
+        self.needed = needed_bytes(asked) + copied
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
+        positions = asked.prompt + (asked.tokens if self._decodes else 0)
+        self._cache = self._model.new_cache(asked.batch, positions)
+        self._scores: Any = None
 
     def demands(self) -> Demands:
         shape, asked = self._decoder.shape, self._asked
@@ -55,33 +66,21 @@ class Inference(Work):
             sum(shape.decode_bytes(asked.batch, context, asked.numbers) for context in contexts),
         )
 
-    def _new_cache(self, positions: int) -> KeyValueCache:
-        decoder, batch = self._decoder, self._asked.batch
-        return KeyValueCache(decoder.site, decoder.shape, batch, positions, decoder.kind)
-
 
 class Prefill(Inference):
-    def __init__(self, decoder: Decoder, asked: Workload) -> None:
-        super().__init__(decoder, asked)
-        self._cache = self._new_cache(asked.prompt)
-        self._scores: Any = None
-
     def run(self) -> None:
         with self._decoder.site.torch.no_grad():
-            self._scores = self._decoder.run(self._prompts, self._cache)
+            self._scores = self._model.run(self._prompts, self._cache)
 
     def how(self) -> tuple[str, ...]:
-        return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
+        return (self._model.named(self._asked.prompt), "kernels launched one by one")
 
     def stages(self) -> tuple[Stage, ...]:
-        def first_token() -> float:
-            def seen() -> None:
-                self.run()
-                self._scores.argmax(-1).tolist()
+        def seen() -> None:
+            self.run()
+            self._scores.argmax(-1).tolist()
 
-            return self._decoder.site.seconds(seen)
-
-        return (Stage("first token", times_of(first_token)),)
+        return (Stage("first token", times_of(partial(self._decoder.site.seconds, seen))),)
 
     def mismatch(self) -> str | None:
         with self._decoder.site.torch.no_grad():
@@ -95,12 +94,13 @@ class Prefill(Inference):
 class Decode(Inference):
     """Generates tokens. Uses CUDA graphs and, at batch 1, compiled kernels if they are faster."""
 
-    def __init__(self, decoder: Decoder, asked: Workload) -> None:
-        super().__init__(decoder, asked)
+    def __init__(
+        self, decoder: Decoder, asked: Workload, reference: Reference | None = None
+    ) -> None:
+        super().__init__(decoder, asked, reference)
         torch, site = decoder.site.torch, decoder.site
-        self._cache = self._new_cache(asked.prompt + asked.tokens)
         with torch.no_grad():
-            scores = decoder.run(self._prompts, self._cache)
+            scores = self._model.run(self._prompts, self._cache)
         size = (asked.batch, asked.tokens + 1)
         self._made = torch.zeros(size, dtype=torch.long, device=site.device)
         """The generated tokens; the first follows from the prompt."""
@@ -121,19 +121,16 @@ class Decode(Inference):
         with torch.no_grad():
             token = self._made[:, number : number + 1]
             start = self._asked.prompt + number
-            scores = self._decoder.run(token, self._cache, start, arithmetic=arithmetic)
+            scores = self._model.run(token, self._cache, start, arithmetic=arithmetic)
             self._made[:, number + 1] = scores.argmax(-1)
             self._scores.copy_(scores)
 
     def _plain(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        def step(number: int) -> Callable[[], object]:
-            return lambda: self._step(number, arithmetic)
-
-        return [step(number) for number in range(self._asked.tokens)]
+        return [partial(self._step, number, arithmetic) for number in range(self._asked.tokens)]
 
     def _choose(self) -> None:
         plain = self._decoder.arithmetic
-        if not self._decoder.site.is_cuda:
+        if not self._decoder.site.is_cuda or self._model is not self._decoder:
             self._steps, self._how = self._plain(plain), ("kernels launched one by one",)
             return
         self._steps, self._how = self._captured(plain), ("CUDA graphs",)
@@ -144,7 +141,7 @@ class Decode(Inference):
             return
         graphs = self._steps
         try:
-            made = self._captured(compiled_arithmetic(self._decoder))
+            made = self._captured(compiled(self._decoder))
         except Exception as error:  # noqa: BLE001  # of a compiler: whatever it is, there are graphs
             self._how = (*self._how, f"torch.compile failed: {first_line(error)[:120]}")
             return
@@ -189,7 +186,7 @@ class Decode(Inference):
             step()
 
     def how(self) -> tuple[str, ...]:
-        return (attention_kind(self._decoder, 1), *self._how)
+        return (self._model.named(1), *self._how)
 
     def stages(self) -> tuple[Stage, ...]:
         found: list[float] = []
@@ -239,36 +236,9 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
     return f"the scores of the last token are off by {error:.2g} of their norm"
 
 
-def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Compiles the decoder's arithmetic in this process: others would outlive a worker."""
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    return compiled(decoder.site.torch, decoder.shape)
-
-
 def no_compiler() -> str | None:
     if find_spec("triton") is None:
         return "triton is not installed"
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         return "no C compiler"
     return None
-
-
-_ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficient attention",
-              3: "cuDNN attention"}  # fmt: skip
-"""The names of the ways to compute attention, by torch.nn.attention.SDPBackend."""
-
-
-def attention_kind(decoder: Decoder, tokens: int) -> str:
-    torch, shape, site = decoder.site.torch, decoder.shape, decoder.site
-    sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
-    queries, keys = (torch.empty(size, dtype=decoder.kind, device=site.device) for size in sizes)
-    grouped = shape.heads != shape.kv_heads
-    if decoder.numbers == "fp32":
-        keys, grouped = queries, False
-    try:
-        chosen = torch._fused_sdp_choice(  # noqa: SLF001  # there is no public question
-            queries, keys, keys, is_causal=tokens > 1, enable_gqa=grouped
-        )
-    except (AttributeError, TypeError, RuntimeError):
-        return "scaled_dot_product_attention"
-    return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")

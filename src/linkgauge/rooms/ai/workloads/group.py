@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Gated, SamplingPolicy, Timing
@@ -41,7 +40,7 @@ REST = "other kernels"
 
 
 def traced(
-    site: Site, asked: Workload, run: Callable[[], None]
+    site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
     """Profiles one loop. Returns each operation's share of the time, and the name of the trace
     file, or () and None if no trace is wanted."""
@@ -51,7 +50,8 @@ def traced(
     activities = [kinds.CPU, *((kinds.CUDA,) if site.is_cuda else ())]
     with profile(activities=activities, acc_events=True) as recorded:
         with site.stage(asked.kind):
-            run()
+            work.begin(1)
+            work.run()
         site.synchronize()
     path = Path(asked.trace) / f"{name_of(asked)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,8 +172,8 @@ class WorkGroup(Gated):
         demands = self._work.demands()
         if not self._site.is_cpu:
             launching = median(self._launching[2:] or self._launching)
-            demands = msgspec.structs.replace(demands, launching=launching)
-        shares, file = traced(self._site, self._asked, self._one_loop)
+            demands = replace(demands, launching=launching)
+        shares, file = traced(self._site, self._asked, self._work)
         done = WorkDone(
             median(counted),
             self._asked.shape.parameters,
@@ -181,17 +181,13 @@ class WorkGroup(Gated):
             self._rates,
             self._work.how(),
             tuple(
-                msgspec.structs.replace(stage, summary=summarize(stage.seconds, "lower"))
+                replace(stage, summary=summarize(stage.seconds, "lower"))
                 for stage in self._work.stages()
             ),
             shares=shares,
             trace=file,
         )
         return self._work.finish(done)
-
-    def _one_loop(self) -> None:
-        self._work.begin(1)
-        self._work.run()
 
     def close(self) -> None:
         super().close()

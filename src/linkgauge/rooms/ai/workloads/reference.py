@@ -7,11 +7,8 @@ from inspect import signature
 from typing import Any
 
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.operations.workload import Stage, Workload
 
 from .decoder import EPSILON, Decoder
-from .generation import Inference, unlike
-from .group import times_of
 
 _BASE = 10000.0
 
@@ -64,75 +61,24 @@ def _state(decoder: Decoder) -> Any:
         yield f"{name}.mlp.down_proj.weight", layer.down
 
 
-class Reference(Inference):
-    """Measures transformers' own model, with a key-value cache that grows."""
+class Reference:
+    """transformers' own model with a decoder's weights, and with a key-value cache that grows."""
 
-    def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
-        super().__init__(decoder, asked)
-        self._model = model
+    def __init__(self, decoder: Decoder) -> None:
+        self._model = model_of(decoder)
         # Versions of transformers call it differently.
-        known = signature(model.forward).parameters
+        known = signature(self._model.forward).parameters
         self._name = "cache" if "cache" in known else "past_key_values"
-        self.needed += asked.shape.weight_bytes(asked.numbers)
-        self._cache: Any = None
-        self._first: Any = None
-        self._scores: Any = None
-        self._made: list[Any] = []
 
-    def begin(self, loops: int) -> None:
-        if self._decodes:
-            self._prefill()
+    def new_cache(self, _batch: int, _positions: int) -> Any:
+        return import_module("transformers").DynamicCache(config=self._model.config)
 
-    def _prefill(self) -> None:
-        with self._decoder.site.torch.no_grad():
-            made = self._model(self._prompts, use_cache=True, logits_to_keep=1)
-        self._cache = made["cache"] if "cache" in made else made["past_key_values"]
-        self._scores = made.logits[:, -1]
-        self._first = self._scores.argmax(-1, keepdim=True)
+    def named(self, _tokens: int) -> str:
+        return f"transformers {import_module('transformers').__version__}"
 
-    def run(self) -> None:
-        if not self._decodes:
-            self._prefill()
-            return
-        more = self._cache.get_seq_length() - self._asked.prompt
-        if more:
-            self._cache.crop(-more)
-        self._made = [self._first]
-        for _ in range(self._asked.tokens):
-            self._step()
-
-    def _step(self) -> None:
-        with self._decoder.site.torch.no_grad():
-            made = self._model(self._made[-1], **{self._name: self._cache}, use_cache=True)
-        self._scores = made.logits[:, -1]
-        self._made.append(self._scores.argmax(-1, keepdim=True))
-
-    def how(self) -> tuple[str, ...]:
-        version = import_module("transformers").__version__
-        return (f"transformers {version}", "kernels launched one by one")
-
-    def stages(self) -> tuple[Stage, ...]:
-        site = self._decoder.site
-        if not self._decodes:
-            return (Stage("first token", times_of(lambda: site.seconds(self._prefill))),)
-        self._prefill()
-        self._made = [self._first]
-
-        def seen() -> None:
-            self._step()
-            self._made[-1].tolist()
-
-        def token() -> float:
-            return site.seconds(seen)
-
-        return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
-
-    def mismatch(self) -> str | None:
-        torch = self._decoder.site.torch
-        tokens = torch.cat((self._prompts, *self._made[:-1]), 1) if self._made else self._prompts
-        with torch.no_grad():
-            expected = self._decoder.run(tokens)
-        return unlike(self._scores, expected, self._asked.numbers)
-
-    def close(self) -> None:
-        self._cache = None
+    def run(self, tokens: Any, cache: Any, start: int = 0, arithmetic: object = None) -> Any:
+        """Returns the scores of the next token, as Decoder.run does."""
+        if more := cache.get_seq_length() - start:
+            cache.crop(-more)
+        made = self._model(tokens, **{self._name: cache}, use_cache=True, logits_to_keep=1)
+        return made.logits[:, -1]

@@ -59,13 +59,8 @@ class Site:
     def stream(self) -> Any:
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
-    @contextmanager
-    def queued(self, stream: Any) -> Iterator[None]:
-        if stream is None:
-            yield
-            return
-        with self.torch.cuda.stream(stream):
-            yield
+    def queued(self, stream: Any) -> AbstractContextManager[Any]:
+        return nullcontext() if stream is None else self.torch.cuda.stream(stream)
 
     def mark(self, stream: Any) -> Any:
         return None if stream is None else stream.record_event()
@@ -81,14 +76,10 @@ class Site:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Marks a range in torch's profiler, and in Nsight Systems on NVIDIA's devices."""
-        with self.torch.profiler.record_function(name), self._range(name):
+        of_nvidia = self.is_cuda and self.torch.version.cuda is not None
+        ranged = self.torch.cuda.nvtx.range(name) if of_nvidia else nullcontext()
+        with self.torch.profiler.record_function(name), ranged:
             yield
-
-    def _range(self, name: str) -> AbstractContextManager[None]:
-        if not self.is_cuda or self.torch.version.cuda is None:
-            return nullcontext()
-        found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
-        return found
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
@@ -134,24 +125,19 @@ def first_line(error: BaseException) -> str:
 
 
 _TRIES = 4
-_ORDER, _CPU_ORDER = 8192, 768
-_READ, _CPU_READ = 4 << 30, 64 << 20
-_COPIED, _CPU_COPIED = 1 << 30, 32 << 20
+_SIZES, _CPU_SIZES = (8192, 4 << 30, 1 << 30), (768, 64 << 20, 32 << 20)
+"""The order of a matrix, the bytes that are read, and those that are copied: on a device, and on
+the CPU."""
 _MOST_OF_MEMORY = 8
 """A buffer takes at most this fraction (one in 8) of the free memory."""
 
 
 def measure_rates(site: Site, numbers: NumberKind) -> Rates:
-    small = site.is_cpu
-    free = site.free_bytes() or _READ * _MOST_OF_MEMORY
-    read = min(_CPU_READ if small else _READ, free // _MOST_OF_MEMORY)
-    copied = min(_CPU_COPIED if small else _COPIED, free // _MOST_OF_MEMORY)
-    order = _CPU_ORDER if small else _ORDER
-    rates = Rates(
-        _product_rate(site, numbers, order),
-        _read_rate(site, read),
-        *_copy_rates(site, copied),
-    )
+    order, *sizes = _CPU_SIZES if site.is_cpu else _SIZES
+    free = site.free_bytes() or sizes[0] * _MOST_OF_MEMORY
+    read, copied = (min(size, free // _MOST_OF_MEMORY) for size in sizes)
+    product = _product_rate(site, numbers, order)
+    rates = Rates(product, _read_rate(site, read), *_copy_rates(site, copied))
     site.release()
     return rates
 

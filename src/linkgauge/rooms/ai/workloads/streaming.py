@@ -18,7 +18,25 @@ SLOTS = 2
 """The number of layers on the device: one computes while the next layer arrives."""
 
 
-class Streamed(Work):
+class _Moving(Work):
+    def finish(self, done: WorkDone) -> WorkDone:
+        """Adds the shares of a loop's time that link and device would need at full rate."""
+        needs, rates = done.demands, done.rates
+
+        def use(*parts: tuple[float, float | None]) -> float | None:
+            times = (amount / rate / done.seconds for amount, rate in parts if amount and rate)
+            return max(times, default=None)
+
+        return replace(
+            done,
+            link_use=use((needs.to_device, rates.to_device), (needs.to_host, rates.to_host)),
+            device_use=use(
+                (needs.operations, rates.operations), (needs.memory_bytes, rates.memory)
+            ),
+        )
+
+
+class Streamed(_Moving):
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
         self._decoder, self._asked, self._site = decoder, asked, site
@@ -94,9 +112,6 @@ class Streamed(Work):
         self._site.synchronize()
         return unlike(self._scores, expected, self._asked.numbers)
 
-    def finish(self, done: WorkDone) -> WorkDone:
-        return with_use(done)
-
     def close(self) -> None:
         self._here = ()
 
@@ -108,7 +123,7 @@ def streamed_bytes(asked: Workload) -> int:
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
 
 
-class CacheMove(Work):
+class CacheMove(_Moving):
     def __init__(self, site: Site, asked: Workload) -> None:
         kind, shape = site.number_type(asked.numbers), asked.shape
         self._site, self._asked = site, asked
@@ -146,22 +161,5 @@ class CacheMove(Work):
             return None
         return "keys and values differ from what was moved"
 
-    def finish(self, done: WorkDone) -> WorkDone:
-        return with_use(done)
-
     def close(self) -> None:
         del self._here, self._there
-
-
-def with_use(done: WorkDone) -> WorkDone:
-    """Adds the shares of a loop's time that the link and the device would need at full rate."""
-    needs, rates = done.demands, done.rates
-    ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
-    link = max((amount / rate for amount, rate in ways if amount and rate), default=None)
-    parts = ((needs.operations, rates.operations), (needs.memory_bytes, rates.memory))
-    device = max((amount / rate for amount, rate in parts if amount and rate), default=None)
-    return replace(
-        done,
-        link_use=None if link is None else link / done.seconds,
-        device_use=None if device is None else device / done.seconds,
-    )

@@ -18,16 +18,15 @@ from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import (
+    NUMBER_BYTES,
     Demands,
-    ModelShape,
-    NumberKind,
     Rates,
     Stage,
     WorkDone,
     Workload,
 )
 
-from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
+from .decoder import Layer, arithmetic_of, causal, draw_layer, rotary, views
 from .group import Work
 from .ranks import COMMUNICATE, END, Join, Ranks, from_environment
 from .site import Site
@@ -60,7 +59,7 @@ class Training(Work):
             flat.grad = gradient
         self._optimiser = torch.optim.AdamW(self._weights, lr=_RATE, fused=site.is_cuda or None)
         self._scaler = torch.amp.GradScaler(site.device.type, enabled=asked.numbers == "fp16")
-        self._arithmetic = Arithmetic(torch, parts_of(torch, shape))
+        self._arithmetic = arithmetic_of(torch, shape)
         self._turn = rotary(site, shape, asked.prompt, self._kind)
         self._set_up_input()
         self._waiting: list[Any] = []
@@ -262,20 +261,12 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """Estimates the bytes of weights, gradients, moments and activations."""
-    shape, width = asked.shape, _width(asked.numbers)
-    weights = shape.layers * shape.layer_parameters
-    return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
-
-
-def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Estimates the bytes of activations: per layer 12 tensors of hidden size, 4 inside SwiGLU."""
+    """Estimates the bytes of weights, gradients, moments, and activations: per layer 12 tensors of
+    hidden size, 4 inside SwiGLU."""
+    shape, width = asked.shape, NUMBER_BYTES[asked.numbers]
+    weights = shape.layer_parameters * (_COPIES * _MASTER + width)
     each = 12 * shape.hidden + 4 * shape.intermediate
-    return shape.layers * asked.batch * asked.prompt * each * width
-
-
-def _width(numbers: NumberKind) -> int:
-    return 4 if numbers == "fp32" else 2
+    return shape.layers * (weights + asked.batch * asked.prompt * each * width)
 
 
 # A rank of a training step beside the first: a process that it has started, or what `linkgauge ai
