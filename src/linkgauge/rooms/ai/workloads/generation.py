@@ -126,10 +126,7 @@ class Decode(Inference):
             self._scores.copy_(scores)
 
     def _plain(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        def step(number: int) -> Callable[[], object]:
-            return lambda: self._step(number, arithmetic)
-
-        return [step(number) for number in range(self._asked.tokens)]
+        return [partial(self._step, number, arithmetic) for number in range(self._asked.tokens)]
 
     def _choose(self) -> None:
         plain = self._decoder.arithmetic

@@ -40,7 +40,7 @@ REST = "other kernels"
 
 
 def traced(
-    site: Site, asked: Workload, run: Callable[[], None]
+    site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
     """Profiles one loop. Returns each operation's share of the time, and the name of the trace
     file, or () and None if no trace is wanted."""
@@ -50,7 +50,8 @@ def traced(
     activities = [kinds.CPU, *((kinds.CUDA,) if site.is_cuda else ())]
     with profile(activities=activities, acc_events=True) as recorded:
         with site.stage(asked.kind):
-            run()
+            work.begin(1)
+            work.run()
         site.synchronize()
     path = Path(asked.trace) / f"{name_of(asked)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +173,7 @@ class WorkGroup(Gated):
         if not self._site.is_cpu:
             launching = median(self._launching[2:] or self._launching)
             demands = replace(demands, launching=launching)
-        shares, file = traced(self._site, self._asked, self._one_loop)
+        shares, file = traced(self._site, self._asked, self._work)
         done = WorkDone(
             median(counted),
             self._asked.shape.parameters,
@@ -187,10 +188,6 @@ class WorkGroup(Gated):
             trace=file,
         )
         return self._work.finish(done)
-
-    def _one_loop(self) -> None:
-        self._work.begin(1)
-        self._work.run()
 
     def close(self) -> None:
         super().close()
