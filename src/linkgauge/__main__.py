@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _unloadable(error: Exception) -> str | None:
-    """Returns the package, with its file, whose import failed with this error, or None."""
+    """Returns the name and file of the package whose import failed with this error, or None."""
     module, at = None, error.__traceback__
     while at is not None:
         names, code = at.tb_frame.f_globals, at.tb_frame.f_code

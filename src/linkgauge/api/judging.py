@@ -38,8 +38,9 @@ a label."""
 
 @takes(DevicesKeywords)
 def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
-    """Returns the hardware of a run's machine (default: of this, a simulated or a captured
-    machine), as `linkgauge devices` does. Links are in bytes/s. Raises InputError if unreadable."""
+    """Returns the hardware of a run's machine, as `linkgauge devices` does. Without `run`, returns
+    that of this machine, or of the simulated or captured machine in `options`. Rates of links are
+    in bytes/s. Raises InputError if a run or capture cannot be read."""
     from linkgauge.cli.devices import DevicesOptions, found_machine
     from linkgauge.engine.kept.runs import one_run, read_run
 
@@ -55,7 +56,7 @@ def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Mach
 
 @takes(ExpectKeywords)
 def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> ExpectedMachine:
-    """Returns the figures that a machine (default: this one) should reach, in SI units, with the
+    """Returns the figures in SI units that a machine (default: this one) should reach, with the
     arithmetic, as `linkgauge expect` does. Raises InputError for an unknown machine."""
     from linkgauge.rooms.expect.command import ExpectOptions, expected
 
@@ -65,8 +66,9 @@ def expect(what: str | None = None, **options: Unpack[ExpectKeywords]) -> Expect
 
 @takes(DoctorKeywords)
 def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> Findings:
-    """Returns the problems in a run (default: in the setup of this, a simulated or a captured
-    machine), as `linkgauge doctor` does. Raises InputError if the run or machine is unreadable."""
+    """Returns the problems in a run, as `linkgauge doctor` does. Without `run`, returns the
+    problems in the setup of this machine, or of the simulated or captured machine in `options`.
+    Raises InputError if a run or capture cannot be read."""
     from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
 
     if isinstance(run, MeasuredRun):
@@ -120,11 +122,12 @@ def gate(
     say: Say = LOG,
     **options: Unpack[GateKeywords],
 ) -> GateDocument:
-    """Compares a run (default: this machine's latest) with a baseline, as `linkgauge gate` does.
-    The result's `code` is 0 for a pass, 1 if a cell is slower, missing or has a worse status, 3 if
-    the comparison is inconclusive, 4 if no cell could be compared. `rerun` is how many more times
-    to measure cells that may be slower; it raises what `run` raises. Fractions are numbers or text.
-    Raises InputError if a side has no runs, or machines or settings differ (unless `force`)."""
+    """Compares a run with a baseline, as `linkgauge gate` does. Without `current`, the run is this
+    machine's latest. The result's `code` is 0 for a pass, 1 if a cell is slower, missing or has a
+    worse status, 3 if the comparison is inconclusive, 4 if no cell could be compared. `rerun` is
+    how many more times to measure cells that may be slower; these measurements raise what `run`
+    raises. Fractions are numbers or text. Raises InputError if a side has no runs, or machines or
+    settings differ (unless `force`)."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))

@@ -1,4 +1,5 @@
-"""The commands' options as keyword arguments. None, except for `out`, means the default."""
+"""The commands' options as keyword arguments. An option that is None has its default, but if `out`
+is None, the run is not kept."""
 
 from __future__ import annotations
 

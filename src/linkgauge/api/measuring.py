@@ -82,9 +82,10 @@ def scale(
 @takes(VaryKeywords)
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
-    and compares cells in SI units. A setting's first value (`memory`, `streams` …) is the baseline.
-    `experiment` names prepared benchmarks and settings. All runs are kept. Raises LinkgaugeError if
-    the command `prepare` fails. Other options and errors are as for `run`."""
+    and compares the cells in SI units. An option with several values (such as `memory` or
+    `streams`) is varied; its first value is the baseline. `experiment` names prepared benchmarks
+    and settings. All runs are kept. Raises LinkgaugeError if the command `prepare` fails. Other
+    options and errors are as for `run`."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:

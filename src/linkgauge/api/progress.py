@@ -51,7 +51,7 @@ class ProgressLine(Rounds):
         self.now(f"{self._setting}{at}: {spoken(table, cell)}")
 
     def now(self, doing: str) -> None:
-        """Shows the text `doing`, at most once in EVERY seconds."""
+        """Shows the text `doing`, unless another text was shown less than `EVERY` seconds ago."""
         if self._shows and time.monotonic() - self._at >= EVERY:
             self._at = time.monotonic()
             self._show(doing)

@@ -29,8 +29,8 @@ _KEY = "buffer"
 
 
 class Speed(NamedTuple):
-    """The speed of memory in seconds: `byte` for each byte that all CPUs read, `access` for each
-    access of one CPU's pointer chase."""
+    """The times of memory accesses in seconds: `byte` for each byte when all CPUs read, `access`
+    for each access of a pointer chase by one CPU."""
 
     byte: float
     access: float

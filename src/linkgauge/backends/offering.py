@@ -95,8 +95,9 @@ class ProductBuffers(Protocol):
 
 
 class Offering:
-    """The base class of backends. Primitives without a default raise NotImplementedError. `copies`
-    already have buffers. `protocol.Backend.prepare` describes the groups that primitives return."""
+    """The base class of backends. Primitives without a default raise NotImplementedError. All
+    copies that a method is given already have buffers. `protocol.Backend.prepare` describes the
+    groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()

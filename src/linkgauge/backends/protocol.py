@@ -148,13 +148,14 @@ _MOST = 512
 
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
-    """How a group is sampled. A sample has at least `seconds` and `loops` loops. `batches` is the
-    most samples after one start signal, `most` the most samples of a repetition. `steps` is the
-    number of steps with a latency (accesses) in a loop. If `sustained` is true, all copies run for
-    several loops of the slowest copy. If `rehearsed` is true, an uncounted sample precedes short
-    samples, because the first is slower. If `steady` is true, samples hardly differ: few suffice,
-    and only a cell's first repetition warms up and fills sources. If `level` is not 0, sampling
-    goes on until the last `level` samples show the same speed, because a power cap acts late."""
+    """How a group is sampled. A sample takes at least `seconds`, and has at least `loops` loops. At
+    most `batches` samples follow one start signal. A repetition has at most `most` samples. A loop
+    of a latency has `steps` steps (accesses), and the figure is the time of one step. If
+    `sustained` is true, all copies run for several loops of the slowest copy. If `rehearsed` is
+    true, an uncounted sample precedes short samples, because the first is slower. If `steady` is
+    true, samples hardly differ: few suffice, and only a cell's first repetition warms up and fills
+    sources. If `level` is not 0, sampling goes on until the last `level` samples show the same
+    speed, because a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -353,7 +354,7 @@ class Backend(Protocol):
           each part alone, `span` the time of all parts together;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
           the receive buffer), timed by the host until everything is done;
-        - `touch`: the destination's pages are returned to the kernel and touched again."""
+        - `touch`: the destination's pages return to the operating system, then are touched again."""
 
     def close(self) -> None:
         """Frees all buffers and groups. May be called again."""

@@ -71,7 +71,8 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Yields rules: the engine is a device's, and that device holds one end of a copy."""
+    """Yields rules that refuse a transfer if its engine is not a device's, or a copy if neither end
+    is in that device's memory. `device` names such devices in sentences."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -156,7 +157,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported unless ping-pongs between CPUs start at a CPU and other copies do not."""
+    """Raises Unsupported if a copy starts at a CPU although the operation is no ping-pong between
+    CPUs, or starts elsewhere although the operation is one."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"

@@ -1,7 +1,7 @@
-"""STREAM's operations on the host's memory. A row is the NUMA node of the threads and their way to
-access memory. A column is a number of threads, which use memory of the row's node, or a node, whose
-memory all threads use. The row `all` has threads on all nodes, which use memory of their own node,
-as in STREAM. Profile `vm` measures only the row `all`."""
+"""STREAM's operations on the host's memory. A row names the NUMA node whose CPUs run the threads,
+and how the threads access memory. A column is either a number of threads, which use the row's node,
+or the node that threads on all CPUs of the row's node use. In the row `all`, threads on all nodes
+use memory of their own node, as in STREAM. Profile `vm` measures only this row."""
 
 from __future__ import annotations
 

@@ -70,11 +70,11 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark with a cell for each step and rail. If `of_pairs` is set, each cell has the
-    transfers of all rails, and no cells are made for more than `of_pairs` nodes."""
+    """A benchmark with a cell for each step and rail. If `most_nodes` is set, each cell has the
+    transfers of all rails, and there are no cells for more than `most_nodes` nodes."""
 
     steps: Steps
-    of_pairs: int | None = None
+    most_nodes: int | None = None
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         nodes = _nodes_of(fabric)
@@ -82,7 +82,7 @@ class OverNodes(Row, frozen=True, kw_only=True):
             return self._benchmark(fabric.backend, (), reason)
         every, nodes = len(nodes.memories), nodes.sample()
         steps = list(self.steps(len(nodes.memories), len(nodes.rails)))
-        if self.of_pairs is not None:
+        if self.most_nodes is not None:
             pairs = tuple(self._of_all_rails(nodes, step) for step in steps)
             made = self._benchmark(fabric.backend, pairs)
             parts = tuple(nodes.rails) if len(nodes.rails) > 1 else ()
@@ -122,7 +122,7 @@ class OverNodes(Row, frozen=True, kw_only=True):
             return "the nodes that are selected have no rail in common"
         if len(nodes.rails) < 2 and any(step.across for step in self.steps(2, 1)):
             return "needs several rails: a node has a single one"
-        if self.of_pairs is not None and count > self.of_pairs:
+        if self.most_nodes is not None and count > self.most_nodes:
             return f"{_PAIRS}: of {count}, nodes_rails and nodes_bisection find what is slow"
         return None
 
@@ -166,10 +166,10 @@ def _pairs(count: int, _: int) -> Iterator[Step]:
     return (Step(one, other) for one, other in permutations(range(count), 2))
 
 
-def _row(name: str, title: str, steps: Steps, of_pairs: int | None = None) -> OverNodes:
+def _row(name: str, title: str, steps: Steps, most_nodes: int | None = None) -> OverNodes:
     return OverNodes(
         name, title, Layout.PAIRS, "r -> c by r.ce", profiles=(), across_ranks=True,
-        steps=steps, of_pairs=of_pairs,
+        steps=steps, most_nodes=most_nodes,
     )  # fmt: skip
 
 

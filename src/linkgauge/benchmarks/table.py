@@ -142,8 +142,8 @@ in which the other process takes no part. `msg` is a message."""
 
 class Row(msgspec.Struct, frozen=True):
     """A benchmark that is a matrix. `cell` is the text of every cell's transfers, with the layout's
-    letters for memories. `parts` are the names of further matrices, each of one transfer. `size` is
-    in bytes. If `diagonal` is true, devices are also paired with themselves."""
+    letters for memories. `parts` names further matrices, which show one of these transfers each.
+    `size` is in bytes. If `diagonal` is true, devices are also paired with themselves."""
 
     name: str
     title: str

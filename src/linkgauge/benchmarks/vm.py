@@ -30,8 +30,8 @@ Choice = Literal["last", "worst"]
 
 class Aspect(msgspec.Struct, frozen=True):
     """A figure to compare configurations by. `sources` are pairs of a benchmark and a pattern for
-    its cells (`row, column`); the first benchmark in the run gives the figure. `choice` selects the
-    cell. If `for_each_cpu` is true, the figure is divided by the number of CPUs."""
+    its cells (`row, column`); the first one in the run gives the figure. `choice` selects the cell.
+    If `for_each_cpu` is true, the figure is divided by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

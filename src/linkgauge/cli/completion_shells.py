@@ -118,7 +118,7 @@ class Bash(BashComplete):
 
 
 class Fish(FishComplete):
-    """Completes in fish. Keeps commas in proposals, which fish escapes itself."""
+    """Completes in fish. Leaves commas in proposals as they are, because fish escapes them."""
 
     source_template = _FISH
 

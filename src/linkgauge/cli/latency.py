@@ -79,7 +79,7 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """Returns `asked`, else the standard profile's latency benchmarks (if `sized`, of copies)."""
+    """Returns `asked` or, by default, the standard latency benchmarks (of copies if `sized`)."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

@@ -133,7 +133,8 @@ class Application(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns a command. Raises InputError for an unknown one, and proposes a similar one."""
+        """Returns the command's name, the command and the other arguments. Raises InputError for an
+        unknown command, and proposes a similar one."""
         known = all_commands()
         if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
             return super().resolve_command(ctx, args)

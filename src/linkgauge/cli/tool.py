@@ -25,8 +25,9 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where another tool's command measures. If `backend` is None, that is the simulated machine or
-    the first accelerator backend with devices. If `wait` is true, waits for another run to end."""
+    """Where the command of another tool measures. If `backend` is None, it measures on the
+    simulated machine, or on the first accelerator backend with devices. If `wait` is true, it first
+    waits until another run has ended."""
 
     backend: str | None = None
     simulation: Simulation | None = None

@@ -216,7 +216,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`. Records the kernel's last messages then."""
+        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
         with self._interrupts:
             try:
                 yield

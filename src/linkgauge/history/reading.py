@@ -186,10 +186,11 @@ def earlier_runs(
 def earlier_medians(
     store: Store, run: Run, last: int, equivalent: Equivalent, fewest: int = 1
 ) -> EarlierMedians | None:
-    """Returns medians of the run's benchmarks in the `last` earlier runs that count, and in worse
-    runs after them. A run counts if it is complete, of the same machine and setup, and no worse
-    than the runs before it (or accepted). If `fewest` of them are in a state `equivalent` to that
-    of the latest one, the others are left out. Returns None if no run counts. Raises StoreError."""
+    """Returns medians of the run's benchmarks in the latest earlier runs that count, at most `last`
+    of them, and in worse runs after these. A run counts if it is complete, of the same machine and
+    setup, and no worse than the runs before it (or accepted). If at least `fewest` runs that count
+    are in a state `equivalent` to that of the latest one, the others are left out. Returns None if
+    no run counts. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
     asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)

@@ -98,8 +98,8 @@ class Undetectable(msgspec.Struct, frozen=True):
     """Parts of one kind that may be slow although no figure shows it.
 
     kind: The kind of part.
-    parts: The largest loss that may go unnoticed, as a share of the part's rate, by the name of the
-      part; 1 if any loss may go unnoticed."""
+    parts: The largest loss that may go unnoticed, as a fraction of the part's rate, by the name of
+      the part; 1 if a loss of every size may go unnoticed."""
 
     kind: Kind
     parts: dict[str, float]

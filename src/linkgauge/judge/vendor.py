@@ -55,6 +55,6 @@ def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
 
 
 def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """Returns an nvidia-smi command, or nothing if the device is not NVIDIA's."""
+    """Returns an nvidia-smi command; empty if the device is not NVIDIA's."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

@@ -333,7 +333,8 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Makes a collective's low verdict at the largest size perhaps low, if its rate still rises."""
+    """Returns the cells. If a collective is low at its largest size, but its rate still rises with
+    the size, the verdict becomes `perhaps low`."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]

@@ -1,4 +1,4 @@
-"""Kernels that copy nothing: one computes in registers, another follows pointers through memory."""
+"""Kernels without a destination: one computes in registers, another follows pointers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a pointer chase by one multiprocessor after another, by bulk copies if `bulk`."""
+    """Returns a pointer chase by one multiprocessor after another, with bulk copies if `bulk`."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

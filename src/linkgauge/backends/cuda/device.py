@@ -180,8 +180,9 @@ class CudaDevice:
 
 class KernelLaunch:
     """A kernel with its launch settings. `name` is a file and a function in it, such as
-    `stream.read`. `shared` is shared memory in bytes. `arguments` are 64-bit integers, ctypes
-    values, which each launch reads anew, or None, which is replaced by the value of `varying`."""
+    `stream.read`. `grid` is the number of blocks, and of threads in each block. `shared` is shared
+    memory in bytes. An argument is a 64-bit integer, a ctypes value or None. Each launch reads the
+    ctypes values anew, and replaces None by the value of `varying`."""
 
     def __init__(
         self,

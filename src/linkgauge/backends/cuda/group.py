@@ -1,9 +1,9 @@
-"""How copies and kernels run at the same time and are timed by events. A gate (start signal) holds
-all streams back until all work is enqueued; then each stream warms up. The first stream records its
-start when all streams are warm (if `aligned` is false, when it is warm itself, as in nvbandwidth's
-doMemcpyCore). Every other stream waits for this event and then records a start. At the end, the
-first stream waits for all streams and records the group's end. A stream waits only for events that
-were enqueued earlier, so streams with the same hardware queue cannot deadlock."""
+"""Runs copies and kernels at the same time, and times them by events. A gate (start signal) holds
+all streams back until all work is enqueued. Then each stream warms up. The first stream records its
+start when all streams are warm. If `aligned` is false, it does so when it is warm itself, as in
+nvbandwidth's doMemcpyCore. Every other stream waits for this event, and then records its start. At
+the end, the first stream waits for all streams and records the group's end. A stream waits only for
+events that were enqueued earlier, so streams with the same hardware queue cannot deadlock."""
 
 from __future__ import annotations
 

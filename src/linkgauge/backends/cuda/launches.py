@@ -107,7 +107,8 @@ def copy_launch(
 def plain_shape(
     device: CudaDevice, size: int, settings: CopySettings
 ) -> tuple[tuple[int, int], dict[str, int]]:
-    """Returns grid and macros. Small sizes lower `unroll`, so that more multiprocessors work."""
+    """Returns the grid of a kernel (blocks, threads in each block) and the macros to compile the
+    kernel with. Lowers `unroll` for a small `size`, so that more multiprocessors work."""
     blocks, unroll = settings.blocks or device.multiprocessors, settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
         unroll //= 2
@@ -148,8 +149,9 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def pattern_launch(
     device: CudaDevice, name: str, address: int, size: int, pattern: Pattern, seed: int, word: int
 ) -> KernelLaunch:
-    """Returns a launch of a pattern kernel. `fill` writes the pattern, each word xored with `word`.
-    `compare` writes the offset of the first wrong byte to the address `word`."""
+    """Returns a launch of kernel `fill` or `compare` on `size` bytes at `address`. `fill` writes
+    the pattern, each word of it xored with `word`. `compare` takes `word` as an address, at which
+    it stores the offset of the first wrong byte."""
     arguments = (address, size, seed % _WORDS, c_int(pattern), word)
     return KernelLaunch(device, f"pattern.{name}", _sweep(device, size), arguments)
 

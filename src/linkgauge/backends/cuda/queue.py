@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the driver's call `named`, which may wait for the device if `may_block`."""
+    """Times the call `named` of the driver. If `may_block`, the call may wait for the device."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)

@@ -45,14 +45,15 @@ device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The settings of a copy by CUDA; the defaults are as in nvbandwidth. A thread of a `plain`
-    kernel accesses 16 bytes at a time. A `bulk` kernel uses the bulk copy unit and four chunks of
-    32 KiB of shared memory (compute capability 9.0 and later). `blocks` is the number of blocks
-    (None: one on each multiprocessor). `threads` (of a block) is a multiple of 64. `unroll` is the
-    number of accesses that a thread has in flight, or of chunks that a bulk kernel loads at once.
-    Only plain kernels use the next three: `spread` is true if a thread's accesses lie a grid's
-    width apart (else a block's width), `in_place` if all loops of a step precede the next step,
-    `streaming` if data leave the caches early. A copy engine's transfer is split over `streams`."""
+    """The settings of a copy by CUDA. The defaults are nvbandwidth's. A thread of a `plain` kernel
+    accesses 16 bytes at a time. A `bulk` kernel uses the bulk copy unit (compute capability 9.0 and
+    later) and a ring of four chunks of 32 KiB in shared memory. `blocks` is the number of blocks
+    (None: one on each multiprocessor). `threads` is the number of threads in each block, a multiple
+    of 64. `unroll` is the number of accesses that a thread has in flight (plain) or of chunks that
+    are loaded ahead (bulk: 1 to 3). Only plain kernels use the next three settings. If `spread` is
+    true, the accesses of a thread lie a grid's width apart, else a block's width. If `in_place` is
+    true, a kernel does all loops of a step before the next step. If `streaming` is true, data leave
+    the caches early. A copy engine's transfer is split over `streams` streams."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None

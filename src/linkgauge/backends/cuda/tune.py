@@ -66,7 +66,7 @@ class Tunable(Backend, Protocol):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings that were tried. `rate` is in bytes/s, of both directions or of all arrays."""
+    """Settings that were tried. `rate` is in bytes/s, and counts both directions or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -80,9 +80,9 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Stores the best settings of each path, and returns the settings that are faster than the
-    defaults. Without `peer`, no path leads to another GPU. Raises BackendError if the device is
-    dead; settings found before stay stored."""
+    """Stores the best settings of each path of a device, and returns those that are faster than the
+    defaults, by path. Paths between devices lead to the device `peer`; None leaves them out. Raises
+    BackendError if the device is dead; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):

@@ -38,11 +38,13 @@ class Recorder(NamedTuple):
 
 class StreamWork(msgspec.Struct, eq=False):
     """The work of a transfer on a device. `kind` is `driver` if calls may wait for the device, and
-    `graph` if a loop does not fit into a queue. `entries` is the number of queue entries for each
-    loop, and for all loops together. `warm_up` is the number of loops before the start event.
-    `checksum` returns the xor of all words read, or None if the work also writes. `close` frees all
-    resources except kernels, which belong to the device. `recorder` does the same work and records
-    its progress. `settle` is only for a copy that disturbs the measured copy."""
+    `graph` if a loop does not fit into a queue. `entries` has two numbers: the queue entries for
+    each loop, and the further entries for all loops together. `warm_up` is the number of loops
+    before the start event. `checksum` returns the xor of all words read, or None if the work also
+    writes. `close` frees all resources except kernels, which belong to the device. `recorder` does
+    the same work and records its progress. Only a copy that disturbs the measured copy has
+    `settle`: it takes the loops, this copy's seconds and the measured copy's seconds, and returns
+    this copy's seconds for all loops, or None to repeat a sample that was too short."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]

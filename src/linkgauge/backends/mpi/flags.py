@@ -21,8 +21,9 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One rank of a flag ping-pong. `mine` is its flag's address. `theirs` is the other rank and
-    the offset of its flag in the window. The rank with `begins` times the round trips."""
+    """One rank of a flag ping-pong. `mine` is the address of this rank's flag. `theirs` is the
+    number of the other rank, and the offset of that rank's flag in the window. If `begins` is true,
+    this rank times the round trips."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
@@ -57,6 +58,7 @@ class FlagSide(IteratedGroup):
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Returns round trips' times if the rank `begins`. Raises TookTooLong without an answer."""
+        """Returns the round trips' times, or no times if the other rank times them. Raises
+        TookTooLong if the other rank does not answer."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

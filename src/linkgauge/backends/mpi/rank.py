@@ -44,7 +44,7 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class MpiRank(HostRank, RankBackend):
-    """A rank's host memory. MPI may move bytes only while this process calls MPI (MPI 4.1, 2.9)."""
+    """A rank's host memory. MPI need not move bytes outside this process's calls (MPI 4.1, 2.9)."""
 
     name = ACROSS_RANKS
     others_wait = True

@@ -42,7 +42,8 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Returns a pointer chase. Raises Unsupported for small memory, BackendError for a bad ring."""
+    """Returns a pointer chase. Raises Unsupported if the source is smaller than a cache line, and
+    BackendError if the device stored wrong pointers."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")

@@ -56,7 +56,8 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Times calls until the host knows their end. The second and further copies load the link."""
+    """Returns a group that times each call of the first copy until the host knows that the copy has
+    ended. The other copies load the link meanwhile."""
     from linkgauge.backends.iterations import iterated  # loaded where the host times copies
 
     first, *loads = copies

@@ -74,8 +74,8 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The highest rates of an engine in bytes/s; null means no limit. `peer_read` and `peer_write`
-    limit the total rate of all other devices in this device's memory. `startup` is the time in
-    seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
+    limit the total rate at which all other devices read and write this device's memory. `startup`
+    is the time in seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -118,9 +118,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How host threads and a device share a node's links. Their total rate is `reads` (both read),
-    `writes` (both write) or `mixed` times the rate of one alone. A device that writes gets the
-    fraction `write` of the total rate. A device that reads gets `read` times its rate alone."""
+    """How host threads and a device share a node's links. `reads` (both read), `writes` (both
+    write) and `mixed` are the total rate, divided by the rate that one side reaches without the
+    other. A device that writes gets the fraction `write` of the total rate. A device that reads
+    gets `read` times the rate that it reaches without the threads."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)

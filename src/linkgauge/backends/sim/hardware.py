@@ -142,7 +142,7 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Limits the machine to `cpus`; empty sets no limit. Raises InputError for an unknown CPU."""
+    """Returns hardware with only `cpus` (empty: all CPUs). Raises InputError for an unknown CPU."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}

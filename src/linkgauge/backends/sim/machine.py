@@ -64,7 +64,8 @@ def machine_of(simulation: Simulation) -> SimMachine:
 
 @lru_cache(maxsize=1)
 def built(text: str, cpus: tuple[int, ...]) -> Resources:
-    """Builds a machine. The last one is kept, because large clusters take seconds to build."""
+    """Returns the parts of the machine that `text` describes, limited to `cpus`. Keeps the last
+    result, because a large cluster takes seconds to build."""
     return parts_of(parse_description(text), cpus)
 
 
@@ -152,7 +153,8 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether `reach` includes the cell `number`, of `count` cells, in any round of the run."""
+    """Whether `reach`, a fault's range of cells, includes a run's cell `number`, of `count` cells,
+    in at least one round of a soak."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

@@ -338,7 +338,8 @@ class Way(NamedTuple):
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
-    """Returns how a transfer moves. `form` has numbers for names. `capacity` is in bytes/s."""
+    """Returns how a transfer moves. The form of the result has numbers in place of names.
+    `capacity` has the rate of each resource in bytes/s."""
     number = numbering()
     form = (
         transfer.engine.kind,

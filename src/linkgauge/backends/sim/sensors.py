@@ -307,7 +307,8 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns speed and width of the slowest PCIe link that keeps the share `rate` of its rate."""
+    """Returns speed and width of the slowest state in which a PCIe link of this speed and width
+    keeps the fraction `rate` of its rate."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     found, lowest = (speed, width), (math.inf, 0)
     for state in product((*SPEEDS, speed), (*_WIDTHS, width)):

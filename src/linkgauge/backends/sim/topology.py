@@ -19,8 +19,8 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 class Route(msgspec.Struct, frozen=True):
     """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
-    totals over the route's links. `through` has the nodes whose root complexes traffic between
-    devices passes. `leaves` says that it crosses a network, from one adapter to another."""
+    totals over the route's links. If the route joins two devices, `through` names the NUMA nodes
+    whose root complexes it crosses. `leaves` says that it crosses a network, between adapters."""
 
     crossings: tuple[Crossing, ...]
     latency: float

@@ -37,8 +37,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, passed: int) -> None:
-        """Starts a phase. `passed` cells were before these. May raise an error, hang or end the
-        process, or (`verify`) flip bits."""
+        """Starts a phase. `passed` is the number of cells before these. A fault may raise an error,
+        hang or end the process, or flip bits (in phase `verify`)."""
         self._cells, self._phase = {}, phase
         for number, transfers in cells.items():
             self._cells[passed + number] = transfers

@@ -89,7 +89,8 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Allocates a buffer. Raises AllocationError or, for a wrong node or page, Unsupported."""
+    """Returns a buffer. Raises AllocationError, or Unsupported for an unusable node or page
+    kind."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)

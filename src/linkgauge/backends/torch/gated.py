@@ -27,7 +27,8 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """Work on `units`, the engine's owner first. `enqueue` puts loops on their current streams."""
+    """Work on the devices `units`, of which the first owns the engine. `enqueue` puts a number of
+    loops on the current streams of these devices."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]

@@ -102,7 +102,8 @@ def current(cell: CellResult) -> CellResult:
 
 
 def with_gates(cell: CellResult) -> CellResult:
-    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
+    """Adds `repetitions` to cells of old journals, in which one sample followed each start
+    signal."""
     if cell.repetitions or not cell.samples:
         return cell
     return replace(cell, repetitions=((1,) * len(cell.samples),))
@@ -227,8 +228,9 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 
 class ResultReader:
-    """Reads the results of a run.json in turn, with their samples. Raises InputError if samples do
-    not fit or cells share more than `most` values, and msgspec.DecodeError for broken JSON."""
+    """Reads the results of a run.json one after another, with their samples. Raises InputError if
+    the samples do not fit the cells, or if cells share more than `most` values in all, as only a
+    forged file does. Raises msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

@@ -56,7 +56,7 @@ class Nearness:
     def measure(self) -> tuple[float, ...]:
         """Returns the one-way time of a message in seconds for each pair of CPUs, measured at most
         `HOLDS` seconds ago. Takes about 0.3 ms per pair, and 40 ms if processes share the CPUs.
-        Returns nothing if there are no pairs, or if a thread cannot run on one of the CPUs."""
+        Returns no times if there are no pairs, or if a thread cannot run on one of the CPUs."""
         now = time.monotonic()
         if now - self._last[0] >= HOLDS:
             found = tuple[float, ...]()

@@ -79,8 +79,8 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """The answer to a `Ping`, which rank 0 also sends unasked as a sign of life. `waited` is how
-    many seconds a member has waited for CPUs since it began its current work."""
+    """The answer to a `Ping`. Rank 0 also sends a `Pong` unasked, as a sign of life. `waited` is
+    how many seconds a member has waited for CPUs since it began its current work."""
 
     waited: float = 0.0
 

@@ -197,7 +197,8 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares late ranks lost: silent ranks, if any. Stops at the first unless `goes_on`."""
+        """Declares ranks lost: those that are not `alive`, or all that still work if each is alive.
+        Unless `goes_on` is true, declares only the first one lost."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"

@@ -30,7 +30,7 @@ class Tokens:
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the token of each group whose first member is `rank`. The keys are texts."""
+        """Returns a token for each group whose first member is `rank`, by the text of the group."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:

@@ -47,7 +47,7 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks to search a device's fastest settings. The answer is false if its backend has none."""
+    """Asks to search for a device's fastest settings. The answer is false if there are none."""
 
     device: str
     peer: str | None

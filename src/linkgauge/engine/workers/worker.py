@@ -232,8 +232,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Searches a device's fastest settings and remembers them. `peer` is a second device, for
-        the paths between devices. Returns false if the backend has nothing to search."""
+        """Searches for a device's fastest settings and stores them. `peer` is a second device, for
+        the paths between devices. Returns False if the backend cannot search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):

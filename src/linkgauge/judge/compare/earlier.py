@@ -141,8 +141,8 @@ def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
 def _held(
     table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
 ) -> Since | None:
-    """Compares runs with the `count` earlier runs. `sides` are numbers of recent runs that may have
-    the same loss, in the order in which to try them."""
+    """Compares runs with the `count` earlier runs. Each of `sides` is how many of the latest
+    earlier runs count as recent, because they may have the same loss. They are tried in order."""
     found: Since | None = None
     for number, run in enumerate(runs):
         for cell in run.cells:

@@ -51,12 +51,11 @@ class GateCell(msgspec.Struct, frozen=True):
     """A judged cell of the baseline.
 
     cell: The cell, and its figures on both sides.
-    verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-      the machine's load differed; `measure again` if the loss is larger than differences between
-      healthy runs, and no second run shows it; `far off` if it is as large as such differences;
-      `too noisy` if a large loss may go unnoticed; `not enough` if there are too few runs to find
-      the loss `detect` of the aim; `not compared` if one side did not try the cell; `waived` if it
-      failed and a waiver accepts the figure.
+    verdict: The gate's verdict. `regression`, `missing` and `worse status` fail. `inconclusive`:
+      the machine's load differed. `far off`: a loss as large as differences between healthy runs.
+      `measure again`: a larger loss that only one run, or half of them, shows. `too noisy`: a large
+      loss may go unnoticed. `not enough`: too few runs to find the loss of `--detect`. `not
+      compared`: one side did not try the cell. `waived`: it failed, and a waiver accepts it.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""

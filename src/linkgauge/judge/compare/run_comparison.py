@@ -49,8 +49,8 @@ class SideFigure(msgspec.Struct, frozen=True):
     high: The high end of the interval; null if the variation of runs is unknown.
     runs: The number of runs that have the cell.
     status: The worst status of the runs that tried the cell; of all runs if none tried it.
-    slow_p95: The figure that 95 % of a run's samples reach or surpass; the median over the runs;
-      null if unknown.
+    slow_p95: 95 % of a run's samples are at least as good as this; the median over the runs; null
+      if unknown.
     slow_p99: The same for 99 % of the samples; null if unknown.
     reason: Why the cell has this status; null if it passed, or if the reason is unknown.
     untried: True if no run tried the cell, because its time budget was used or it was interrupted;

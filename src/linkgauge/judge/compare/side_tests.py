@@ -109,8 +109,8 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """Logarithms of one cell's figures. `within` has each side's variance by its intervals. `sets`
-    are the runs that differ by chance only: the sides or, if there are more runs, `sets`."""
+    """Logarithms of one cell's figures. `within` has each side's variance by its intervals. Runs in
+    the same one of `sets` differ by chance only. If `sets` is empty, the sides are the sets."""
 
     kind: TableId
     within: Sequence[Spread | None]

@@ -48,12 +48,12 @@ class TrendChange(msgspec.Struct, frozen=True):
 class SharedChange(msgspec.Struct, frozen=True):
     """A change that several cells share. They changed in the same direction with the same run.
 
-    since: The number of the run with which the cells changed.
-    until: The number of the run before `since`.
+    since: The number of the first run with the change.
+    until: The number of the last run before the change.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs; if there are none, the changes between
-      the nearest other runs between which the cells may have changed.
+    facts: The changes in the machine between these two runs or, if there are none, between the
+      nearest other runs at which the cells may have changed.
     cells: The cells."""
 
     since: int

@@ -53,9 +53,10 @@ if TYPE_CHECKING:
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly. `most`
-    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
-    Cells are low below the first of `bounds`, perhaps low below the second. `start` is in seconds.
-    `without` is why no achievable figure is known. `each` are the transfers' rates."""
+    is the limit for any sharing. `loose` is true if the figure is approximate, `sure` if it hardly
+    varies. Cells are low below the first of `bounds`, perhaps low below the second. `start` is the
+    startup time in seconds. `without` is why no achievable figure is known. `each` has transfers'
+    rates."""
 
     expected: Expected
     most: float | None = None

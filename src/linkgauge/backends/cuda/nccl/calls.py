@@ -23,7 +23,8 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """A rank of a collective. `place` is its copy's index. In place, both addresses are equal."""
+    """A rank of a collective. `place` is the index of the rank's copy. `send` and `receive` are
+    addresses, and are equal if the collective works in place."""
 
     place: int
     rank: int

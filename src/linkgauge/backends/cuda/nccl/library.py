@@ -143,7 +143,7 @@ class Nccl:
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer. Returns its handle. An NCCL group fills it in only at the end."""
+        """Registers a buffer, and returns a handle, which is empty until the NCCL group ends."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

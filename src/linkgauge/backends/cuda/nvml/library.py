@@ -238,7 +238,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         max_clock=asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
         cores=asked.ask("cores", "nvmlDeviceGetNumGpuCores") or None,
         capability=_capability(asked),
-        locked_clock=_locked_clock(asked),
+        locked_clock=_application_clock(asked),
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
         power_default=asked.scaled(
             _MILLI, "default power limit", "nvmlDeviceGetPowerManagementDefaultLimit"
@@ -279,7 +279,7 @@ def _capability(asked: Questions) -> str | None:
     return None if found is None else ".".join(map(str, found))
 
 
-def _locked_clock(asked: Questions) -> float | None:
+def _application_clock(asked: Questions) -> float | None:
     """Returns the application clock in Hz, or None if it is the default or unknown."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)

@@ -98,7 +98,8 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns the payload bytes that a link sent and received (before NVLink 5, whole KiB)."""
+    """Returns the payload bytes that a link sent and received; None for a number that NVML does not
+    report. Before NVLink 5, NVML counts whole KiB."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -131,7 +132,7 @@ def pci_address(info: Any) -> str | None:
 
 
 def text(value: Any) -> str | None:
-    """Returns NVML's answer as a string, as older versions of nvidia-ml-py return bytes."""
+    """Returns NVML's answer as a string; older versions of nvidia-ml-py give bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
