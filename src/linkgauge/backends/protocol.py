@@ -354,7 +354,7 @@ class Backend(Protocol):
           each part alone, `span` the time of all parts together;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
           the receive buffer), timed by the host until everything is done;
-        - `touch`: the destination's pages return to the operating system, then are touched again."""
+        - `touch`: the destination's pages go back to the system, then are touched again."""
 
     def close(self) -> None:
         """Frees all buffers and groups. May be called again."""
