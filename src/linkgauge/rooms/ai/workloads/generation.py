@@ -87,9 +87,6 @@ class Prefill(Inference):
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
 
-    def close(self) -> None:
-        self._scores = None
-
 
 class Decode(Inference):
     """Generates tokens. Uses CUDA graphs and, at batch 1, compiled kernels if they are faster."""
@@ -211,9 +208,6 @@ class Decode(Inference):
         with torch.no_grad():
             expected = self._decoder.run(whole)
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
-
-    def close(self) -> None:
-        self._steps = []
 
 
 def needed_bytes(asked: Workload) -> int:
