@@ -11,7 +11,8 @@ from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.findings import Severity, Undetectable
 from linkgauge.model.documents.result import RunVerdict
 from linkgauge.model.units import Better
-from linkgauge.report.rows import CellRow, SampleRow
+from linkgauge.report.rows import SampleRow
+from linkgauge.report.tables import CellRow
 from linkgauge.rooms.check.health import NodeCondition
 
 

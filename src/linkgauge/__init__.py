@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         MissingPackage,
         ResultsError,
     )
-    from linkgauge.report.rows import CellRow, SampleRow
-    from linkgauge.report.tables import RowTable
+    from linkgauge.report.rows import SampleRow
+    from linkgauge.report.tables import CellRow, RowTable
 
 __version__ = "0.1.0"
 _MODULES = {
@@ -35,8 +35,8 @@ _MODULES = {
         "DeviceBusy", "InputError", "Interrupted", "LinkgaugeError", "MissingPackage",
         "ResultsError",
     ),
-    "report.rows": ("CellRow", "SampleRow"),
-    "report.tables": ("RowTable",),
+    "report.rows": ("SampleRow",),
+    "report.tables": ("CellRow", "RowTable"),
 }  # fmt: skip
 __all__ = [
     "CellRow",

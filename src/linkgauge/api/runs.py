@@ -21,8 +21,8 @@ from linkgauge.report.files import write_run
 from linkgauge.report.keeping import Kept, shown_as
 from linkgauge.report.reading import judged
 from linkgauge.report.results import label
-from linkgauge.report.rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
-from linkgauge.report.tables import CELLS, SAMPLES, RowTable
+from linkgauge.report.rows import OneRun, SampleRow, sample_rows
+from linkgauge.report.tables import CELLS, SAMPLES, CellRow, RowTable, cell_rows
 
 from .calling import path_of
 

@@ -351,9 +351,9 @@ class Backend(Protocol):
           but the first only load the link, also in `copy-ping-pong` and `flag-ping-pong`;
         - `overlap`: a kernel (the first copy) and copies of its device; `seconds` has the time of
           each part alone, `span` the time of all parts together;
-        - a Collective: each copy is a rank's part, with send and receive buffer (in place: only the
-          receive buffer), timed by the host until everything is done;
-        - `touch`: the OS takes the destination's pages back, which are then touched again."""
+        - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
+          the receive buffer), timed by the host until everything is done;
+        - `touch`: the destination's pages go back to the system, then are touched again."""
 
     def close(self) -> None:
         """Frees all buffers and groups. May be called again."""

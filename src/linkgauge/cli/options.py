@@ -250,7 +250,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
     if found is None:
         from linkgauge.model.names import hint
 
-        raise InputError(f"{flag} {name}{hint(name, there)}")
+        raise InputError(f"{flag} {name} is unknown{hint(name, there)}")
     return found
 
 

@@ -85,8 +85,9 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
     def is_comparable(self) -> bool:
         """Whether other cells, earlier runs or a reference can show that a figure is low."""
         cells = [*self.cells()]
-        references = (one.expected.achievable for one in cells if one.expected is not None)
-        return len(cells) > 1 or self.earlier is not None or any(references)
+        if len(cells) > 1 or self.earlier is not None:
+            return True
+        return any(one.expected.achievable for one in cells if one.expected is not None)
 
 
 ANY = 1.0

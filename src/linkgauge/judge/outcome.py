@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
@@ -152,7 +153,7 @@ def pairs_in_doubt(
 ) -> tuple[tuple[str, str], ...]:
     """Returns pairs of devices that send each other data in a low collective, and between which the
     run has no copy. A copy between them may show the slow link."""
-    collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
+    collectives = COLLECTIVE.symbol in map(attrgetter("unit"), run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and why_unjudged(run) is None):
         return ()
@@ -177,7 +178,7 @@ def why_unjudged(run: Run) -> str | None:
         return "a profiler took part"
     if machine.shared:
         return "ranks took turns on one device"
-    if not any(is_node(device.memory) for device in machine.all_devices):
+    if not any(map(is_node, machine.by_memory)):
         return None
     if (oversubscription := machine.oversubscription) is not None:
         return str(oversubscription)

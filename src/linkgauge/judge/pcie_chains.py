@@ -15,6 +15,7 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, Reading
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
@@ -46,8 +47,9 @@ class PcieChain:
         self.port = port
         self.link = function.link
         above = port.link if port else PciLink()
-        self.speed = _least(self.link.max_speed, above.max_speed, reported.max_speed)
-        self.width = _least(self.link.max_width, above.max_width, reported.max_width)
+        ends = (self.link, above, reported)
+        self.speed = min([e.max_speed for e in ends if e.max_speed is not None], default=None)
+        self.width = min([e.max_width for e in ends if e.max_width is not None], default=None)
         self.is_confirmed = is_confirmed
         self.both_speeds = above.max_speed is not None or reported.max_speed is not None
         self.both_widths = above.max_width is not None or reported.max_width is not None
@@ -83,10 +85,6 @@ def shown(evidence: Evidence) -> Iterator[tuple[Part, PciFunction]]:
             yield Part.device(name, address), function
 
 
-def _least(*values: float | None) -> float | None:
-    return min((value for value in values if value is not None), default=None)
-
-
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     """Returns the PCIe links of accelerators and RDMA adapters, and of the switches above them."""
@@ -106,10 +104,7 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     names = named | slots
     seen: set[str] = set()
     for address in named:
-        gaps = (one for one in machine.known.unknown if "PCI functions" in one.fields)
-        hidden = PciFunction(address=address, unknown=tuple(Gap(one.why) for one in gaps))
-        functions = machine.pci_line(address) or (hidden,)
-        for function in functions:
+        for function in machine.pci_line(address) or (_hidden(machine, address),):
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
                 seen.add(function.address)
@@ -125,6 +120,11 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
                     name, lower, port, loaded.get(own, ()), link, is_sure, counted, sent_again
                 ))  # fmt: skip
     return tuple(found)
+
+
+def _hidden(machine: Machine, address: str) -> PciFunction:
+    gaps = [Gap(one.why) for one in machine.known.unknown if "PCI functions" in one.fields]
+    return PciFunction(address=address, unknown=tuple(gaps))
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:

@@ -63,8 +63,8 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
     are = "are" if one_sided[1:] else "is"
     found = (
         f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs {are} slower one way; "
-        f"{ends_of(cell)} has {shown(mine, result)}, the way back "
-        f"{shown(theirs, result)} ({share:.0%})"
+        f"{ends_of(cell)} has {shown(mine, result)}, {share:.0%} "
+        f"of the way back ({shown(theirs, result)})"
     )
     why = "a link is equally fast both ways, so something slows one direction"
     cells = _named(result, [cell for _, cell, _, _ in one_sided])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from linkgauge.model.hardware.inventory import Accelerator
@@ -39,8 +40,8 @@ def vendor_of(evidence: Evidence, memory: str) -> int | None:
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
-    vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
+    names = *evidence.machine.addresses, *evidence.machine.by_memory
+    vendors = set(map(partial(vendor_of, evidence), names))
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 

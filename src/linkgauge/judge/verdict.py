@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
-from operator import itemgetter, truediv
+from operator import attrgetter, itemgetter, truediv
 from statistics import median
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from linkgauge.judge.blame.cases import Case, exchanging
 from linkgauge.judge.expected.assumed import rests_on
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.link_rates import LOOSE
+from linkgauge.judge.expected.link_rates import CALL, LOOSE
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of, with_ranks
@@ -77,7 +77,7 @@ def _behind(one: Behind, cell: CellResult) -> CellResult:
 
 
 def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    figures, count = sorted(case.figure for case in equivalent), len(equivalent)
+    figures, count = sorted(map(attrgetter("figure"), equivalent)), len(equivalent)
     if count == 1:
         return
     usual, because = median(figures), f"the median of {count} peers"
@@ -163,7 +163,7 @@ class Judge:
         ]
         if found != self._known:
             self._known, self._last = found, None
-        return tuple(judged for _, judged in self._known)
+        return tuple(map(itemgetter(1), self._known))
 
     def __call__(self, run: Run) -> Run:
         if run.is_profiled or run.machine.shared:
@@ -349,7 +349,5 @@ def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
 
 
 def _moved(cell: CellResult) -> float:
-    from linkgauge.judge.expected.healthy import CALL
-
     moving = (cell.headline or math.inf) - CALL
     return (cell.bytes or 0) / moving if moving > 0 else math.inf

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
-from zlib import compressobj
 
 from linkgauge.model.grouped import grouped
 from linkgauge.report.words.remedies import Step
@@ -240,19 +239,6 @@ class Attachment(NamedTuple):
     says: str
     size: int
     packed: bytes
-
-
-_LEVEL = 4
-"""The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
-
-
-def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
-    """Compresses a file with gzip, piece by piece, without holding the whole file in memory."""
-    size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
-    for piece in content:
-        size += len(piece)
-        packed += packer.compress(piece)
-    return Attachment(name, says, size, bytes(packed + packer.flush()))
 
 
 class Attachments(NamedTuple):

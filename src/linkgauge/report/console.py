@@ -84,12 +84,12 @@ def make_console(**options: Any) -> Console:
 
 def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
     """Removes COLUMNS and LINES if a terminal knows its own size, or if they are not numbers."""
-    return {
-        name: text
-        for name, text in environment.items()
-        if name not in ("COLUMNS", "LINES")
-        or (not is_terminal and _SIZE.fullmatch(text) and 0 < int(text) <= WIDE)
-    }
+    kept = dict(environment)
+    for name in ("COLUMNS", "LINES"):
+        text = kept.get(name, "")
+        if is_terminal or not (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE):
+            kept.pop(name, None)
+    return kept
 
 
 # Text that is wrapped at words to the console's width.

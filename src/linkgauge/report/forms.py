@@ -37,7 +37,7 @@ _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 def has_figures(result: Result) -> bool:
-    return any(cell.summary for cell in result.cells)
+    return any(map(attrgetter("summary"), result.cells))
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Sequence[Result]]]:
@@ -52,19 +52,15 @@ def together(results: Sequence[Result], large: Large) -> Iterator[tuple[Form, Se
             found.append((("sizes", key), own))
         else:
             for one in own:
-                found.append((_shared_by(one, len(found), large), [one]))
+                form, known = form_of(one, large), (one.backend, one.unit, one.size)
+                keys: dict[Form, Hashable] = {
+                    "rows": one.backend,
+                    "columns": (*known, columns_of(one), meaning_of(one.title)),
+                    "summary": known,
+                }
+                found.append(((form, keys.get(form, len(found))), [one]))
     for (form, _), neighbours in groupby(found, key=itemgetter(0)):
         yield form, tuple(one for _, own in neighbours for one in own)
-
-
-def _shared_by(first: Result, number: int, large: Large) -> tuple[Form, Hashable]:
-    form, known = form_of(first, large), (first.backend, first.unit, first.size)
-    keys: dict[Form, Hashable] = {
-        "rows": first.backend,
-        "columns": (*known, columns_of(first), meaning_of(first.title)),
-        "summary": known,
-    }
-    return form, keys.get(form, number)
 
 
 def form_of(result: Result, large: Large) -> Form:
@@ -190,7 +186,7 @@ def peers_sign(cell: CellResult) -> str:
 
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
-    used = {one.sign for one in shades if one is not None}
+    used = set(map(attrgetter("sign"), filter(None, shades)))
     spans: list[Span] = []
     for sign, (meaning, tone) in _MEANINGS.items():
         if sign in used:

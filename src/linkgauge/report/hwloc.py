@@ -17,7 +17,8 @@ from linkgauge.model.hardware.machine import Node
 from linkgauge.model.printable import printable
 
 from .nccl_topology import mask
-from .rows import OneRun, cell_rows
+from .rows import OneRun
+from .tables import cell_rows
 
 _READ, _WRITE = "host_to_host_memcpy_read_cpu", "host_to_host_memcpy_write_cpu"
 _LATENCY = "memory_latency_nodes"

@@ -85,9 +85,6 @@ class Keeper:
         """Returns pairs of devices to measure alone, because a collective between them is low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
-    def outcome(self, run: Run) -> Outcome:
-        return outcome_of(run, verdict=self.display.verdict)
-
     def write(self, folder: Path, run: Run) -> None:
         write_run(folder, run)
 
@@ -96,7 +93,7 @@ class Keeper:
         if folder is not None and self._since is not None:
             found, said = self._since(run)
             run = found if found.results is run.results else self.display.judged(found, self.judge)
-        outcome = self.outcome(run)
+        outcome = outcome_of(run, verdict=self.display.verdict)
         kept = Kept(outcome.marked(run), outcome, folder, since=said)
         try:
             if folder is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from statistics import median
 
 import msgspec
@@ -104,10 +105,12 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def concurrent_matrices(result: Result) -> Iterator[Matrix]:
-    yield from _own(result)
-    yield from _each(result)
+    if len(result.cells) == 1:
+        yield from _own(result)
+    if result.sweep:
+        yield from _each(result)
     known: dict[str, Callable[[CellResult], float | None]] = {}
-    reports = {cell.report for cell in result.cells}
+    reports = set(map(attrgetter("report"), result.cells))
     if any(cell.does.product is not None for cell in result.cells):
         operations = operations_of(order_of(result.size))
         known["time of a product (ms)"] = partial(_of_product, operations)
@@ -163,7 +166,7 @@ def load(cell: CellResult) -> float | None:
 
 def _own(result: Result) -> Iterator[Matrix]:
     """Yields matrices of rates inside a single cell: of its transfers, or of its devices."""
-    if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
+    if result.sweep or result.cells[0].report is not Report.TOTAL:
         return
     (cell,), unit = result.cells, unit_of(result.unit)
     if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
@@ -206,7 +209,7 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    if not result.sweep or not any(cell.transfers[1:] for cell in result.cells):
+    if not any(cell.transfers[1:] for cell in result.cells):
         return
     counted = filter(_is_counted, result.cells)
     rates = grouped((cell.column, rate) for cell in counted for rate in _rates(cell))

@@ -33,13 +33,14 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.units import count_of
 
-from .blocks import Attachments, Block, Line, Page, ShownSection, attachment, plain, text_of
+from .blocks import Attachments, Block, Line, Page, ShownSection, plain, text_of
 from .formats import FLEET, Document, formats
 from .forms import cells_of
 from .keeping import shown_as
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
+from .sections.data import attachment
 from .sections.opening import sentence_of
 from .words.comparison import compared
 from .words.worst import worst_of

@@ -177,7 +177,8 @@ def marks(results: Sequence[Result]) -> Iterator[Span]:
 
 def title_line(result: Result) -> str:
     unit = unit_of(result.unit)
-    return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
+    title = f"{result.title}:" if "," in result.title else result.title
+    return label(f"{title} {unit.quantity} ({unit.shown})", 200)
 
 
 def turned(title: str) -> str:

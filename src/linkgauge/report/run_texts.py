@@ -21,10 +21,11 @@ from .forms import cells_of
 from .matrix import shown
 from .render.markdown import as_markdown
 from .results import SIMULATED, named, names_of, share, size_ends, table
-from .rows import CellRow, OneRun, cell_rows, result_rows
+from .rows import OneRun
 from .sections.findings import Diagnosis
 from .sections.findings import blocks as findings
 from .sections.verdict import Closing, verdict
+from .tables import CellRow, cell_rows, result_rows
 
 _HEADS = (
     "Benchmark", "Backend", Column("Size", True), "Row", "Column", Column("Figure", True),

@@ -1,8 +1,9 @@
-"""Writes tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`)."""
+"""Writes tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`). Figures are in SI
+units."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_type_hints
 
@@ -10,13 +11,16 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from linkgauge.machine.extras import needed
-from linkgauge.model.documents.result import Run
+from linkgauge.model.by_name import by_name, shown_of
+from linkgauge.model.cell_id import bytes_of
+from linkgauge.model.documents.result import Result, Run, Status, Verdict
 from linkgauge.model.printable import printable
-from linkgauge.model.units import count_of
+from linkgauge.model.units import Better, count_of
 
 from .csv_text import csv_text
 from .files import json_document, judged_document
-from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
+from .results import size_without_cells
+from .rows import OneRun, SampleRow, sample_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +28,78 @@ if TYPE_CHECKING:
 EXTRA = "analysis"
 _R = TypeVar("_R", bound=Struct)
 _ARROW = {int: "int64", float: "float64", bool: "bool"}
+
+
+class CellRow(Struct, frozen=True, gc=False):
+    """A cell as a row. A benchmark that was skipped as a whole has a row, too.
+
+    run: The run's id.
+    label: The run's label.
+    benchmark: The benchmark.
+    backend: The backend.
+    size: The bytes; null for work without memory.
+    row: The row of the matrix; empty if the benchmark was skipped.
+    column: The column of the matrix; empty if the benchmark was skipped.
+    transfers: The transfers (`host:0 -> cuda:0`), joined by `&`.
+    status: The status.
+    verdict: The verdict.
+    unit: The unit of the figures.
+    better: Whether higher or lower figures are better.
+    figure: The figure in a matrix: the cell's median or, for some benchmarks, its best sample.
+    median: The median.
+    low: The lower end of the 95 % interval of the median.
+    high: The upper end of the 95 % interval of the median.
+    slow_p95: 95 % of the samples are at least as good.
+    slow_p99: 99 % of the samples are at least as good.
+    min: The least sample.
+    max: The greatest sample.
+    n: The number of samples.
+    expected: The figure to expect of the hardware as it is.
+    nominal: The figure to expect with all links at their best rate; null if the same as expected.
+    share: The figure as a share of `nominal`, else of `expected`; null if it is not judged.
+    reason: Why the cell was skipped or failed, or was not judged.
+    simulated: Whether the machine is simulated."""
+
+    run: str
+    label: str
+    benchmark: str
+    backend: str
+    size: int | None
+    row: str
+    column: str
+    transfers: str
+    status: Status
+    verdict: Verdict
+    unit: str
+    better: Better
+    figure: float | None = None
+    median: float | None = None
+    low: float | None = None
+    high: float | None = None
+    slow_p95: float | None = None
+    slow_p99: float | None = None
+    min: float | None = None
+    max: float | None = None
+    n: int = 0
+    expected: float | None = None
+    nominal: float | None = None
+    share: float | None = None
+    reason: str | None = None
+    simulated: bool = False
+
+
+def cell_rows(run: Run) -> Iterator[CellRow]:
+    return (row for result in run.results for row in result_rows(run, result))
+
+
+def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
+    for cell in result.cells:
+        own = {"run": run.id, "size": bytes_of(cell, result.size), **shown_of(cell)}
+        yield by_name(CellRow, cell, cell.summary, result, run, **own)
+    if not result.cells:
+        own = {"run": run.id, "size": size_without_cells(result)}
+        no_cell = {"row": "", "column": "", "transfers": "", "verdict": "not judged"}
+        yield by_name(CellRow, result, run, **own, **no_cell)
 
 
 class Typed(NamedTuple):

@@ -14,6 +14,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
+from linkgauge.model.units import count_of
 from linkgauge.report.keeping import Keeper
 
 PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 512 << 20
@@ -32,7 +33,7 @@ def with_pairs(
     """Measures the pairs. Returns the run with their results, or unchanged if no time is left."""
     if time.monotonic() >= session.until:
         return run
-    observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
+    observer.say(f"to explain slow collectives: measuring {count_of(len(pairs), 'pair')} alone")
     cells = sum(len(table.cells) for table in plan)
     alone = of_pairs(pairs, run.results[0].backend)
     more = session.measure_more(

@@ -121,7 +121,7 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
         folders = [folder for folder in folders if folder.parent.name == label_name(label)]
     if not folders:
         near = hint(label or "", labels)
-        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}{near}")
+        raise InputError(f"{label!r} is not a file, and no run in {below} has that label{near}")
     found = _latest(folders, also)
     return found.own or found.other or in_order(folders)[0]
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.hooks import Hook, Unfit, brief
-from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
+from linkgauge.judge.blame.cases import Case, concerns_measured, timed_cases_of
 from linkgauge.judge.findings import SEVERITIES, Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.kernel_log import KernelLog
@@ -45,51 +46,40 @@ not loaded."""
 
 
 def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:
-    present = {"host"} | _of_machine(evidence) | _of_cells(evidence)
+    present = {name for name, there in _facts(evidence) if there}
     return checks_in(*(import_module(name) for name, of in FILES.items() if of in present))
 
 
-def _of_machine(evidence: Evidence) -> set[str]:
+def _facts(evidence: Evidence) -> Iterator[tuple[str, object]]:
     machine, known = evidence.machine, evidence.machine.known
+    yield from (
+        ("host", True),
+        ("hardware", known.pci or known.adapters or machine.accelerators or machine.addresses),
+        ("fabric", machine.accelerators or known.adapters),
+        ("fabric", any(wire.kind in ("network", "fabric") for wire in machine.wiring.wires)),
+        ("interfaces", machine.ranks),
+        ("kernel log", evidence.log and evidence.log != KernelLog()),
+        ("peers", evidence.is_comparable),
+        ("backends", machine.unavailable or machine.accelerators),
+        ("PCI", known.pci),
+        ("sizes", evidence.results[2:]),
+    )
     after = evidence.after.accelerators if evidence.after is not None else ()
-    kinds = {wire.kind for wire in machine.wiring.wires}
-    links = (link for one in (*known.accelerators, *after) for link in one.links)
-    has = {
-        "hardware": known.pci or known.adapters or machine.accelerators or machine.addresses,
-        "inactive links": any(link.active is False for link in links),
-        "fabric": machine.accelerators or known.adapters or not kinds.isdisjoint(_JOINING)
-        or any(one.rdma for one in known.interfaces),
-        "interfaces": machine.ranks or any(one.setup and one.speed for one in known.interfaces),
-        "kernel log": evidence.log and evidence.log != KernelLog(),
-        "peers": evidence.is_comparable,
-        "backends": machine.unavailable or machine.accelerators,
-        "PCI": known.pci,
-        "sizes": evidence.results[2:] or any(one.sweep for one in evidence.results),
-    }  # fmt: skip
-    return {name for name, there in has.items() if there}
-
-
-_JOINING = ("network", "fabric")
-
-
-def _of_cells(evidence: Evidence) -> set[str]:
-    found, engines = set[str](), set[str]()
+    for one in (*known.accelerators, *after):
+        yield "inactive links", any(link.active is False for link in one.links)
+    for nic in known.interfaces:
+        yield from (("fabric", nic.rdma), ("interfaces", nic.setup and nic.speed))
     for result in evidence.results:
+        yield "sizes", result.sweep
         for cell in result.cells:
-            engines.update(one.engine.kind for one in cell.transfers)
-            if cell.kind:
-                found.add("failures")
-            if cell.rises:
-                found.add("network counters")
-            if cell.modes or cell.transfers[1:]:
-                found.add("ways")
-            if cell.row != result.cells[0].row:  # there may be a way back, or classes of pairs
-                found.add("rows")
-    if not engines <= {"cpu"}:
-        found.add("fabric")
-    if "sm" in engines:  # copy engines may be faster
-        found.add("ways")
-    return found
+            engines = {one.engine.kind for one in cell.transfers}
+            yield from (
+                ("failures", cell.kind),
+                ("network counters", cell.rises),
+                ("ways", cell.modes or cell.transfers[1:] or "sm" in engines),
+                ("rows", cell.row != result.cells[0].row),  # a way back, or classes of pairs
+                ("fabric", engines - {"cpu"}),
+            )
 
 
 OF_MACHINE = ("busy", "steal")
@@ -166,28 +156,26 @@ class _Causes:
                 self._asking[one.about] = one
         self.known.sort(key=lambda one: KNOWN.index(one.check))
         self._joints: dict[Any, set[Part]] = evidence.machine.wiring.joints()
-        self._touched: dict[str, frozenset[Part]] = {}
-        self._copied: set[str] = set()
+        self._cases: dict[str, Case] = {}
         for case in timed_cases_of(evidence) if cells else ():
             if case.name in cells:
-                self._touched[case.name] = case.touched
-                if is_by_copy_engine(case):
-                    self._copied.add(case.name)
-        self._turned = _turned(evidence, self._touched)
+                self._cases[case.name] = case
+        self._turned = _turned(evidence, self._cases)
 
     def of(self, finding: Finding) -> tuple[Finding, ...]:
         if finding.check == "link-speed" and finding.is_grave and finding.about in self._asking:
             return (self._asking[finding.about],)
         if finding.check not in INFERRED:
             return ()
-        parts = [self._touched[cell] for cell in finding.cells if cell in self._touched]
+        cases = [self._cases[cell] for cell in finding.cells if cell in self._cases]
+        parts = [case.touched for case in cases]
         ports = [self._turned.get(cell, frozenset()) for cell in finding.cells]
         turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
         # A pair is no part: what is known of a part that all its cells touch explains it.
         is_pair = bool(parts) and not isinstance(finding.about, Part)
         shared = frozenset.intersection(*parts) if is_pair else frozenset[Part]()
         used = [*self._meanwhile(finding, parts)]
-        is_copied = not self._copied.isdisjoint(finding.cells)
+        is_copied = any(map(is_by_copy_engine, cases))
         return tuple(
             each
             for each in self.known
@@ -223,9 +211,7 @@ def _is_at(cause: Finding, finding: Finding) -> bool:
     return not finding.ends.isdisjoint(cause.ends) or (is_link and cause.about == finding.about)
 
 
-def _turned(
-    evidence: Evidence, touched: Mapping[str, frozenset[Part]]
-) -> dict[str, frozenset[str]]:
+def _turned(evidence: Evidence, cases: Mapping[str, Case]) -> dict[str, frozenset[str]]:
     if not evidence.machine.known.pci:
         return {}
     from .links import redirecting
@@ -241,7 +227,7 @@ def _turned(
             port for port, pairs in ports.items() if any(devices.issuperset(one) for one in pairs)
         )
 
-    return {name: turning(parts) for name, parts in touched.items()}
+    return {name: turning(case.touched) for name, case in cases.items()}
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
@@ -276,7 +262,7 @@ def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
 
 
 def failed(findings: Sequence[Finding]) -> bool:
-    return any(finding.severity == "fail" for finding in findings)
+    return "fail" in map(attrgetter("severity"), findings)
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -85,14 +85,14 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
         if rose > 0:
             found = f"ECC could not correct {rose} memory errors during the run"
-            why = "its memory returns wrong bytes"
+            why = "the driver stops programs that read broken memory"
             remedy = (*shown, "# If the errors recur, replace the card.")
             yield Finding("ecc", "fail", device.part, found, why, remedy, value=rose)
         elif before:
             found = f"ECC could not correct {before} memory errors" + (
                 " before the run" if evidence.results else ""
             )
-            why = "its memory may return wrong bytes"
+            why = "the driver stops programs that read broken memory"
             yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 
 
@@ -111,7 +111,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
             why = "they share its links, memory and engines, so figures fall and scatter"
         if listed:
             remedy = (f"ps -fp {','.join(listed)}",)
-            found += f": {' '.join(listed)}"
+            found += f" (PID {', '.join(listed)})"
             severity: Severity = "warn" if used else "note"
             yield Finding("processes", severity, device.part, found, why, remedy)
 
@@ -216,12 +216,14 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     limit of other devices of the same model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels and their copies are slower"
-    limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
     for device in devices:
-        limit, usual, whose = device.power_limit, device.power_default, "by default"
+        if not (limit := device.power_limit):
+            continue
+        usual, whose = device.power_default, "by default"
         if usual is None:
-            usual, whose = max(limits[device.model]), "on others of its model"
-        if limit and limit < _LESS * usual:
+            usual = max(one.power_limit or 0.0 for one in devices if one.model == device.model)
+            whose = "on others of its model"
+        if limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")
             remedy = (*again, "# If the rack's power allows it, set the board's own limit again.")

@@ -32,9 +32,11 @@ _MOST_NAMED = 3
 
 
 def check_busy(evidence: Evidence) -> Iterator[Finding]:
-    loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
     busy = _cases_taken(evidence, lambda load: load.others)
-    if not busy or len(busy) < _OFTEN * len(loaded):
+    if not busy:
+        return
+    loaded = sum(case.cell.load is not None for case in cases_of(evidence))
+    if len(busy) < _OFTEN * loaded:
         return
     loads = [case.cell.load for case in busy if case.cell.load]
     share = sum(load.others for load in loads) / sum(load.seconds for load in loads)

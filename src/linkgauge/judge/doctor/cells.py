@@ -128,33 +128,24 @@ _PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run 
 
 
 def _unmeasured(
-    check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
-) -> Check[Evidence]:
-    def by_reason(evidence: Evidence) -> Iterator[Finding]:
-        found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
-        steps = (*(tools(evidence, first) if first else ()), *remedy)
-        for reason, cells in grouped(found).items():
-            yield Finding(check, "fail", cells[0], reason, why, steps, tuple(cells))
-
-    return by_reason
-
-
-_refused_peers = _unmeasured(
-    "peer-access", "peer", "copies between the devices go through host memory, or not at all",
-    _PEERS, first="peers",
-)  # fmt: skip
+    check: str, kind: OutcomeKind, evidence: Evidence, why: str, *remedy: str
+) -> Iterator[Finding]:
+    found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
+    for reason, cells in grouped(found).items():
+        yield Finding(check, "fail", cells[0], reason, why, remedy, tuple(cells))
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
     """Reports refused peer access. The finding is only a note if no fabric joins the devices and no
     device reaches the memory of another."""
-    refused = [*_refused_peers(evidence)]
+    why = "copies between the devices go through host memory, or not at all"
+    remedy = (*tools(evidence, "peers"), _PEERS)
+    refused = [*_unmeasured("peer-access", "peer", evidence, why, *remedy)]
     joined = any(wire.kind == "fabric" for wire in evidence.machine.wiring.wires)
     if refused and not joined and not any(map(_reaches_peer, evidence.cells())):
         cells = tuple(cell for one in refused for cell in one.cells)
         found = "no device reaches another's memory, as with products that do not offer it"
-        of = refused[0].why, refused[0].remedy, cells
-        refused = [Finding("peer-access", "note", "devices", found, *of)]
+        refused = [Finding("peer-access", "note", "devices", found, why, remedy, cells)]
     yield from refused
 
 
@@ -163,8 +154,10 @@ def _reaches_peer(cell: CellResult) -> bool:
     return cell.status == "pass" and len(devices) > 1 and STAGED not in cell.notes
 
 
-check_imex = _unmeasured(
-    "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",
-    "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
-    "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
-)  # fmt: skip
+def check_imex(evidence: Evidence) -> Iterator[Finding]:
+    yield from _unmeasured(
+        "imex", "imex", evidence,
+        "fabric handles reach the memory of other nodes and need an IMEX channel",
+        "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
+        "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
+    )  # fmt: skip

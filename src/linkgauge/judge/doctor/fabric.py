@@ -56,11 +56,11 @@ def check_far_adapters(evidence: Evidence) -> Iterator[Finding]:
     machine = evidence.machine
     why = "what it sends to other hosts crosses the link between the nodes first"
     remedy = ("# Move an adapter to a slot of this node; the board's manual has a drawing.",)
-    several = len({one.pci for one in machine.known.adapters}) > 1
-    severity: Severity = "warn" if several else "note"
     for name, address in machine.addresses.items():
         how, adapters = nearest(machine, address)
         if how == "SYS":
+            several = len({one.pci for one in machine.known.adapters}) > 1
+            severity: Severity = "warn" if several else "note"
             part = Part.device(name, address)
             found = f"no adapter is at its NUMA node: the nearest is {spans(adapters[:4])}"
             yield Finding("far-adapter", severity, part, found, why, remedy)
@@ -158,7 +158,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
             continue
-        if not any(word in state for word in ("completed", "success")):
+        if "completed" not in state and "success" not in state:
             found = f"the fabric manager has not set it up: {device.fabric_state}"
             why = "copies between devices over NVSwitch are refused"
             restart = fabric_manager(evidence, device)

@@ -75,7 +75,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif not slow.isdisjoint(governor.split(", ")):
-        found = f"the CPU frequency governor is {governor}"
+        found = f"CPUs have the frequency governor {' or '.join(governor.split(', '))}"
         why = "threads start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
         yield Finding("governor", "warn", MACHINE, found, why, (remedy,))

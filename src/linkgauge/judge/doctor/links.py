@@ -86,10 +86,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = (
-                    "the host's real port, which a guest cannot read, sets the speed; it probably "
-                )
-                why += "does so at every boot"
+                why = "the host's real port, which a guest cannot read, is probably limited, too, "
+                why += "and again at each boot of the host"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
             found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g} GT/s', evidence)}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)
@@ -210,7 +208,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         if own is None or port is None or port.max_payload is None:
             found = "cannot read MaxPayload of both ends"
             virtual = evidence.machine.is_virtual
-            above = "is emulated, and does not show the host's" if virtual else "is not visible"
+            above = "is emulated, and hides the host's own" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = "sudo lspci -vv | grep -E '^([0-9a-f])|MaxPayload'  # both must be equal"
             where = ("# On the host, which shows the real port:",) if virtual else ()

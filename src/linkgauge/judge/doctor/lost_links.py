@@ -12,7 +12,6 @@ from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.remedies import RESEAT_BRIDGE
 from linkgauge.judge.vendor import tools
 from linkgauge.machine.tree import ranges
-from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import Part, is_memory
 
@@ -24,15 +23,12 @@ _HALVED = re.compile(r"\b[AH]800\b")
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
     """Reports a switch to which every device has lost links."""
-    joined = grouped(
-        (to[0] if len(to) == 1 else f"{device.links[0].kind} switches", device)
-        for device in latest_accelerators(evidence).values()
-        if (
-            to := [
-                *{one.remote for one in device.links if one.remote and not is_memory(one.remote)}
-            ]
-        )
-    )
+    joined: dict[str, list[Accelerator]] = {}
+    for device in latest_accelerators(evidence).values():
+        to = {one.remote for one in device.links if one.remote and not is_memory(one.remote)}
+        if to:
+            name = to.pop() if len(to) == 1 else f"{device.links[0].kind} switches"
+            joined.setdefault(name, []).append(device)
     for name, devices in joined.items():
         down = [_lost(evidence, device) for device in devices]
         if len(devices) > 1 and all(down):

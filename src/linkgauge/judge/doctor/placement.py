@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.pcie_chains import shown
@@ -11,7 +12,7 @@ from linkgauge.model.hardware.inventory import PciFunction
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    nodes = {node.index for node in evidence.machine.host.nodes}
+    nodes = set(map(attrgetter("index"), evidence.machine.host.nodes))
     for device, function in shown(evidence):
         node = function.numa_node
         if node is None and len(nodes) > 1:
@@ -41,11 +42,12 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     for device, function in shown(evidence):
         node = function.numa_node
         cpus = host.node_cpus.get(-1 if node is None else node)
-        near = {
-            "CPUs": not cpus or host.allowed_cpus is None or set(cpus) & set(host.allowed_cpus),
-            "memory": node is None or host.allowed_nodes is None or node in host.allowed_nodes,
-        }
-        if missing := [what for what, is_allowed in near.items() if not is_allowed]:
+        missing = list[str]()
+        if cpus and host.allowed_cpus is not None and not set(cpus) & set(host.allowed_cpus):
+            missing.append("CPUs")
+        if node is not None and host.allowed_nodes is not None and node not in host.allowed_nodes:
+            missing.append("memory")
+        if missing:
             what = " and ".join(missing)
             found = f"this process may not use the {what} of node {node}, the nearest one"
             remedy = (

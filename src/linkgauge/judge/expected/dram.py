@@ -114,7 +114,7 @@ class HostMemory:
             return ExpectedPath((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
         ceiling = self._ceilings.beside(transfer)
         if ceiling is None:
-            raise Unknown("the rate of the DIMMs is unknown, and no memory like this was measured")
+            raise Unknown("the rate of the DIMMs is unknown, and no figure of such memory is known")
         # On a machine shared with others, one run's best may be twice the usual figure.
         return ExpectedPath((_measured(node, ceiling),), loose=("it varies while others use it",))
 

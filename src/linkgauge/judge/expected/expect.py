@@ -33,6 +33,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
 from .link_rates import (
+    CALL,
     LOOSE,
     START,
     ExpectedPath,
@@ -163,7 +164,7 @@ class Expectations:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         own, by = Expected(least, enough, because), rates.bounds(devices)
-        from .healthy import CALL, COUNTS
+        from .healthy import COUNTS
 
         start = CALL if by.figures else start
         bounds = by[:2] if size >= COUNTS else (min(by.low, LOOSE),) * 2
@@ -288,7 +289,7 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        if not all(flow.usage for flow in self._least):
+        if not all(map(attrgetter("usage"), self._least)):
             return None
         alone = self._alone(self._least)
         if self._report.is_first:
@@ -306,7 +307,7 @@ class _Sharing:
 
     def _each(self) -> tuple[float | None, ...]:
         """Returns the rate of each transfer; None for transfers that other transfers slow."""
-        if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
+        if self._definition != "sustained" or not all(map(attrgetter("usage"), self._cost)):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
         return tuple(own if math.isclose(own, alone) else None for own, alone in both)
@@ -372,7 +373,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Returns a key that is equal for paths which differ only in names of devices and links."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
-    return (*(shape.kind for shape in shapes), *map(numbering().__getitem__, names))
+    return (*map(attrgetter("kind"), shapes), *map(numbering().__getitem__, names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:

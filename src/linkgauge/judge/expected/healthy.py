@@ -18,9 +18,8 @@ from linkgauge.model.operations.collective import Algorithm, Collective, Collect
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import parse_size
 
-CALL = 100e-6
-"""The seconds that the start of a collective's call takes over NVLink and xGMI: 70 to 120 µs of two
-H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
+from .link_rates import CALL
+
 COUNTS = 512 << 20
 """The size in bytes from which the bounds hold. At smaller sizes, startup times differ more."""
 LOW, PERHAPS = 0.01, 0.05

@@ -38,6 +38,9 @@ START = 100e-6
 rblnBandwidthLatencyTest's page). A shorter transfer says nothing about a link."""
 _GPU_START = 10e-6
 """The same over links that only GPUs have: it takes them about 3 us."""
+CALL = 100e-6
+"""The seconds that the start of a collective's call takes over NVLink and xGMI: 70 to 120 µs of two
+H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 
 
 class Use(msgspec.Struct, frozen=True):

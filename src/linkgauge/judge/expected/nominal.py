@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -45,13 +44,13 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _was_slow(self, cell: CellResult) -> bool:
-        best, at = self._best.accelerators, attrgetter("link_speed", "link_width")
-        links = ((best[one.memory].link, at(one)) for one in cell.readings if one.memory in best)
-        return any(
-            (now or 0) < (most or 0)
-            for link, read in links
-            for now, most in zip(read, (link.speed, link.width), strict=True)
-        )
+        best = self._best.accelerators
+        for one in cell.readings:
+            link = best[one.memory].link if one.memory in best else PciLink()
+            is_slower = (one.link_speed or 0) < (link.speed or 0)
+            if is_slower or (one.link_width or 0) < (link.width or 0):
+                return True
+        return False
 
 
 def at_best(machine: Machine) -> Machine:

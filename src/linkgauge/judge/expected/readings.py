@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -42,7 +43,7 @@ def most_carried(
 ) -> Mapping[str, tuple[Wire, float, bool]]:
     """Returns PCIe links whose reported speed is below the maximum, by name. A value is the link,
     the highest bytes/s of a copy over it, and true if this copy crosses no slower link."""
-    slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
+    slow = set(map(attrgetter("name"), filter(_rests, machine.wiring.wires)))
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
         for cell in result.cells if result.unit == BANDWIDTH.symbol else ():

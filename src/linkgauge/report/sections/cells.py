@@ -100,9 +100,8 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 def _name(result: Result, cell: CellResult, usual: int) -> str:
     words = in_words(result, cell)
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
-    own = (
-        None if cell.operation == "ping-pong" else bytes_of(cell, result.size)
-    )  # always a cache line
+    is_line = cell.operation == "ping-pong"  # always a cache line
+    own = None if is_line else bytes_of(cell, result.size)
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
     name = words or f"{result.benchmark}{'' if only else f' {place_of(result, cell)}'}"
     return f"{name}{size}"

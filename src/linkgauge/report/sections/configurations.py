@@ -60,7 +60,7 @@ def _head(one: ConfigurationComparison) -> Line:
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
-    caption = plain("All configurations: a click on a head sorts by it")
+    caption = plain("All configurations: click a column's head to sort")
     yield _table(several.comparisons, several.last)._replace(caption=caption)
 
 

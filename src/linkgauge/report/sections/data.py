@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any
+from zlib import compressobj
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -17,13 +18,12 @@ from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
 from linkgauge.model.units import format_size
-from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, cut, plain
+from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, cut, plain
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, sample_lines, sample_pieces
 from linkgauge.report.forms import cells_of
 from linkgauge.report.results import table
-from linkgauge.report.rows import result_rows
-from linkgauge.report.tables import CELLS
+from linkgauge.report.tables import CELLS, result_rows
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
@@ -40,6 +40,18 @@ _DIGITS = 7
 _FEW_DIGITS = 5
 _NAMES = ("benchmark", "backend", "size", "row", "column", "status", "verdict", "unit")
 _FIGURES = ("figure", "low", "high", "expected")
+_LEVEL = 4
+"""The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
+
+
+def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
+    """Compresses a file with gzip, piece by piece, without holding the whole file in memory."""
+    size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
+    for piece in content:
+        size += len(piece)
+        packed += packer.compress(piece)
+    return Attachment(name, says, size, bytes(packed + packer.flush()))
+
 
 Files = tuple[Attachment, ...]
 

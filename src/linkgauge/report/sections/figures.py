@@ -83,7 +83,7 @@ class ResultView(NamedTuple):
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:
             rest = f"and {len(lines) - MOST_LINES} more remarks"
             lines = [*lines[:MOST_LINES], plain(rest, "dim")]
-        return (*(one for one in more if one), *lines)
+        return (*filter(None, more), *lines)
 
     def _fits(self) -> Iterator[Line]:
         names = dict.fromkeys((one.benchmark, one.backend) for one in self.results)

@@ -14,7 +14,6 @@ from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
 from linkgauge.report.forms import (
     MOST_COLUMNS,
-    Ends,
     Large,
     cells_of,
     columns_of,
@@ -107,15 +106,11 @@ def _extremes(
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
     found = {cell.place: cell for cell in result.cells}
-    rows, ends = rows_of(result), _ends(result)
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    rows, ends = rows_of(result), (min(figures), max(figures)) if figures else None
     for row in in_order(rows) if set(columns) == set(rows) else rows:
         own = [found.get(Place(row, at)) for at in columns]
         yield row, [shade(cell, result.unit, ends) for cell in own]
-
-
-def _ends(result: Result) -> Ends | None:
-    figures = [cell.headline for cell in result.cells if cell.headline is not None]
-    return (min(figures), max(figures)) if figures else None
 
 
 def _some(result: Result, large: Large) -> tuple[tuple[str, ...], Line | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.model.documents.result import Result, Run, Status
 from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
-from linkgauge.report.forms import cells_of
+from linkgauge.report.forms import has_figures
 from linkgauge.report.words.run_notes import note_lines
 from linkgauge.report.words.sentences import first_of
 
@@ -35,8 +35,7 @@ def reason_lines(run: Run) -> Iterator[Line]:
 
 def failure_lines(run: Run) -> Iterator[Line]:
     """Yields the reasons of failures; also those of skipped cells if nothing was measured."""
-    nothing = not any(cell.summary for _, cell in cells_of(run.results))
-    yield from _lines(run, _ORDER if nothing else _ORDER[1:])
+    yield from _lines(run, _ORDER[1:] if any(map(has_figures, run.results)) else _ORDER)
 
 
 def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
@@ -53,7 +52,7 @@ def _lines(run: Run, statuses: Sequence[Status]) -> Iterator[Line]:
 
 
 def _why(result: Result) -> Iterator[tuple[Status, str]]:
-    if any(cell.summary for cell in result.cells):
+    if has_figures(result):
         return
     if not result.cells and result.status != "pass":
         yield result.status, result.reason or "for no reason given"

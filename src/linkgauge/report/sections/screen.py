@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -89,15 +90,14 @@ def blocks(run: Run) -> Iterator[Block]:
         yield from _standing_out(run, results)
         return
     yield from whole
-    matrices = [one for one in run.results if one.benchmark != "copy"]
-    if any(cell.expected for _, cell in cells_of(matrices)):
+    if any(cell.expected for one, cell in cells_of(run.results) if one.benchmark != "copy"):
         yield Prose([(), plain(MATRIX, "dim")])
     if said := compared(run):
         yield Prose([(), *map(plain, filter(None, (said, may_be_cached(run))))])
 
 
 def has_few(run: Run, few: int = FEW) -> bool:
-    return len({one.benchmark for one in run.results if has_figures(one)}) <= few
+    return len(set(map(attrgetter("benchmark"), filter(has_figures, run.results)))) <= few
 
 
 def _whole(run: Run) -> list[Block] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -95,13 +96,13 @@ def _why(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
     """Replaces a remedy of several steps by one step, which says where all steps are shown."""
-    commands = [step for step in taken if isinstance(step, Command)]
-    captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(taken) <= 1:
         return taken
+    commands = [step for step in taken if isinstance(step, Command)]
+    captions = [step.text.rstrip(":") for step in taken if isinstance(step, RemedyText)]
     if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
         return [Command(commands[0].words, captions[0])]
-    about = captions[0].partition(",")[0].rstrip(".") if captions else "a change"
+    about = re.split(r"[.,] ", captions[0])[0].rstrip(".") if captions else "a change"
     where = "shown above" if closing.kept is None else "which doctor shows"
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 
@@ -156,11 +157,10 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
-    grave = [
-        equivalent for equivalent in (wrong.group.explained if wrong.group else ())
-        if equivalent[0].severity == "fail" or equivalent[0].check == "slow"
-    ]  # fmt: skip
-    return [("symptom", headline(equivalent)) for equivalent in grave[:1]]
+    for equivalent in wrong.group.explained if wrong.group else ():
+        if equivalent[0].severity == "fail" or equivalent[0].check == "slow":
+            return [("symptom", headline(equivalent))]
+    return []
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
@@ -183,7 +183,8 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
     if closing.kept is None:
         return None
     path = quote(str(closing.kept))
-    if can_go_on(run, closing.kept):
+    is_open = run.finished is None and not run.machine.ranks  # one process can go on with it
+    if is_open and (closing.kept / JOURNAL_FILE).exists():
         return Command((program(), "run", "--resume", path))
     if not closing.by_doctor:
         return Command((program(), "doctor", path)) if wrong is not None else None
@@ -191,12 +192,6 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
     if closing.scripted or not mends:
         return None
     return Command((program(), "doctor", path, "--fix-script", "fix.sh"))
-
-
-def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether an interrupted run can be resumed: one process ran it, and its journal exists."""
-    is_open = run.finished is None and not run.machine.ranks
-    return is_open and (folder / JOURNAL_FILE).exists()
 
 
 def _well(run: Run, outcome: Outcome) -> Problem:

@@ -107,7 +107,7 @@ def _is_by_all(cell: CellResult) -> bool:
     return all(transfer.engine.count is None for transfer in cell.transfers)
 
 
-_PEAK = " by the fastest kernel"
+_PEAK = " by the fastest copy loop"
 
 
 def in_words(result: Result, cell: CellResult) -> str:

@@ -73,7 +73,7 @@ def _command(step: Command) -> Iterator[str]:
 
 
 def _file(step: WrittenFile) -> Iterator[str]:
-    yield "# needs root: to write the file, remove `# ` from here to EOF"
+    yield "# needs root: to write the file, remove `# ` from here to the line EOF"
     yield f"# cat > {shlex.quote(step.path)} <<'EOF'"
     yield from (f"# {line}".rstrip() for line in step.lines)
     yield "# EOF"

@@ -32,13 +32,12 @@ def thread_lines(result: Result) -> Iterator[Line]:
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    shares = [
-        counters.steal / counters.seconds
-        for cell in result.cells
-        if (counters := cell.counters) and counters.steal is not None and counters.seconds
-    ]
-    if shares and max(shares) >= STOLEN:
-        yield plain(f"steal up to {max(shares):.1%}", "warn")
+    most = 0.0
+    for cell in result.cells:
+        if (own := cell.counters) and own.steal is not None and own.seconds:
+            most = max(most, own.steal / own.seconds)
+    if most >= STOLEN:
+        yield plain(f"steal up to {most:.1%}", "warn")
 
 
 def _parts(counters: Counters, unit: str) -> Iterator[str]:

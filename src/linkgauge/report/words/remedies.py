@@ -41,10 +41,11 @@ _PUNCTUATION = frozenset("();<>|&")
 _VARIABLE = re.compile(r'"\$(?:DEVICE|\{PORT:\?\})"')
 _STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
 """The characters that stand for variables while a line is split into words; none is printable."""
-_VARIABLES = dict(zip(_STANDS_FOR.values(), _STANDS_FOR, strict=True))
+_VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
 _COMMENT = re.compile(r"\s# ")
 _FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
-_PLAIN_WORD = re.compile(r"[a-z]+")
+_SENTENCE = re.compile(r"(?:^|\0)(?:[a-z]+(?:\0|$)){3}")
+"""Three plain words in sequence, among words that NUL separates."""
 _SECTION = re.compile(r"\[\w+\]")
 _PATH = re.compile(r"/etc/[\w./@-]+\w")
 _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
@@ -165,12 +166,7 @@ def _may_start(words: Sequence[str]) -> bool:
         return False
     if program == "tee":
         return all(word.startswith(_WRITABLE) and ".." not in word for word in own)
-    return program in LOOKING | CHANGING and not _is_sentence(own)
-
-
-def _is_sentence(words: Sequence[str]) -> bool:
-    plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
-    return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
+    return program in LOOKING | CHANGING and not _SENTENCE.search("\0".join(own))
 
 
 def _quoted(words: Sequence[str]) -> list[str]:

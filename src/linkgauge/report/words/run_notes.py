@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -205,7 +206,7 @@ FEW_NAMED = 3
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    measured = Counter((result.benchmark, result.backend) for result in run.results)
+    measured = Counter(map(attrgetter("benchmark", "backend"), run.results))
 
     def name(result: Result, cell: CellResult) -> str:
         several = measured[result.benchmark, result.backend] > 1 and result.size

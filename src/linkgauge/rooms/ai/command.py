@@ -25,7 +25,13 @@ def _workload_names(_: Typed | None = None) -> Sequence[str]:
     return (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
 
 
-class Choosing(Options):
+class AiOptions(Options):
+    workloads: tuple[str, ...] = argument(
+        "WORKLOAD...",
+        "Measure these: inference, inference_streamed, kv_offload, training_step, pipeline, "
+        "serving. Default: all but serving.",
+        offer=_workload_names,
+    )
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
         "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
@@ -47,9 +53,6 @@ class Choosing(Options):
         default="own",
     )
     seed: int = option(WHAT, "Draw weights and prompts with this seed.", "S", default=1)
-
-
-class Serving(Options):
     url: str | None = option(
         WHAT, "Send requests to the server at this address (serving).", "URL", is_input=True
     )
@@ -65,17 +68,6 @@ class Serving(Options):
     rate: str | None = option(
         WHAT, "Also send this many requests a second at random moments: 1,4,16.", "N[,N…]"
     )
-
-
-class AiOptions(Options):
-    workloads: tuple[str, ...] = argument(
-        "WORKLOAD...",
-        "Measure these: inference, inference_streamed, kv_offload, training_step, pipeline, "
-        "serving. Default: all but serving.",
-        offer=_workload_names,
-    )
-    choosing: Choosing
-    serving: Serving
     samples: Count | None = option(WHAT, "Take N samples of each cell. Default: 5.", "N")
     device: tuple[str, ...] = common.DEVICE
     machine: str | None = option(
@@ -111,8 +103,7 @@ def ai(asked: AiOptions) -> int:
     if asked.machine is not None:
         raise _refusal(asked.machine)
     names = names_of(asked.workloads)
-    choice = choice_of(asked.choosing, asked.trace)
-    choice = _with_server(names, choice, asked.serving)
+    choice = _with_server(names, choice_of(asked), asked)
     if SERVING in names and choice.rates:
         names = (*names, f"{SERVING}_open")
     choice, is_first = _among_ranks(names, choice)
@@ -153,7 +144,7 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(PREFIX + name for name in dict.fromkeys(names or there[:-1]))
 
 
-def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
+def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: AiOptions) -> WorkloadChoice:
     from msgspec.structs import replace
 
     from linkgauge.model.operations.workload import Server
@@ -162,7 +153,9 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
     url, rate = asked.url, asked.rate
     if (url is None) == (SERVING in names):
-        raise InputError("serving and --url go together: linkgauge ai serving --url URL")
+        raise InputError(
+            "'serving' needs --url, which nothing else takes: linkgauge ai serving --url URL"
+        )
     if url is None:
         return choice
     rates = [] if rate is None else [part.strip() for part in rate.split(",")]
@@ -178,7 +171,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
     return replace(choice, server=server, rates=found)
 
 
-def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
+def choice_of(asked: AiOptions) -> WorkloadChoice:
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     if not 0 <= asked.seed < 1 << 32:
@@ -197,7 +190,7 @@ def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
         asked.ranks,
         asked.implementation,
         asked.seed,
-        None if trace is None else str(trace.absolute()),
+        None if asked.trace is None else str(asked.trace.absolute()),
     )
 
 

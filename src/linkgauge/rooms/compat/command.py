@@ -33,7 +33,7 @@ class AsOptions(Options):
 
 
 def as_tool(asked: AsOptions) -> int:
-    """Run another tool's command line, and print that tool's output.
+    """Take another tool's command line, measure, and print what that tool would.
 
     Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -195,15 +195,12 @@ class FromFolder:
                 continue
             if self._which.takes(shown):
                 found.append(shown)
-                figures += ((shown, each) for each in _figures_of(run))
+                every = figures_by_result(run.results)
+                figures += ((shown, each) for _, own in every for each in own)
         return Results(tuple(found), tuple(figures))
 
 
 ResultSource = FromHistory | FromFolder
-
-
-def _figures_of(run: Run) -> Iterator[Figure]:
-    return (figure for _, own in figures_by_result(run.results) for figure in own)
 
 
 def _of_file(run: Run) -> PastRun:

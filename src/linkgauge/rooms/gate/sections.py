@@ -44,7 +44,7 @@ _HALF = 0.5
 SHORT = 12
 """The characters of a side's name if there is little space."""
 _WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
-_SAID: dict[Verdict, str] = {"not enough": "with too few runs"}
+_SAID: dict[Verdict, str] = {"not enough": "with too few runs to judge"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -85,7 +85,7 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
     if left := len(changes) - counts.total():
         tiles.append(Tile(count_of(left), "that lack a figure on a side"))
     if not counts:
-        tiles = [Tile("nothing", "could be compared", "warn")]
+        tiles = [Tile("nothing", "could be judged", "warn")]
     tiles += [SIMULATED_TILE] if one.simulated else []
     return Tiles(tiles, _sides(one, number))
 
@@ -112,7 +112,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
         where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"found with 90 % probability: a loss of {all_of_them} in {where}"
+        seen = f"would show, with 90 % probability, a loss of {all_of_them} in {where}"
         yield plain(seen if half == all_of_them else f"{seen}, of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
@@ -135,8 +135,10 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} have only one run on a side: how much runs vary is estimated"
-        yield plain(f"{few}; to know it, measure both sides once more", "warn")
+        few = (
+            f"{count_of(single)} have a single run on a side: how much runs vary is only estimated"
+        )
+        yield plain(f"{few}; more runs would show it", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
 

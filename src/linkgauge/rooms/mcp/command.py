@@ -10,7 +10,7 @@ class McpOptions(Options):
 
 
 def mcp(asked: McpOptions) -> int:
-    """Serve judge, expect, doctor, show and devices to agents.
+    """Offer judge, expect, doctor, show and devices to AI agents (MCP).
 
     Speaks the Model Context Protocol over stdin and stdout until stdin ends. No tool measures or
     changes anything.

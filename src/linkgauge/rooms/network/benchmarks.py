@@ -53,7 +53,6 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
     streams: int | None = None
     at_once: bool = False
-    of_pairs: bool = True
     gpus: bool = False
 
     on_host: ClassVar[bool] = False
@@ -62,6 +61,10 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     @property
     def ranks_with(self) -> tuple[str, ...]:
         return (NETWORK, GPUS) if self.gpus else (NETWORK,)
+
+    @property
+    def _by_perftest(self) -> bool:
+        return named(self.operation).outside is not None and self.kind == "rdma"
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -83,7 +86,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             cells,
             self.unit,
             self.parts,
-            pairs=self.of_pairs,
+            pairs=not (self.at_once or self._by_perftest),
             rounds=(0,) * len(cells) if self.at_once else (),
             size=self.size if isinstance(self.size, int) else size,
             reason=reason,
@@ -106,12 +109,11 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
     def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        by_perftest = named(self.operation).outside and self.kind == "rdma"
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
-            if not by_perftest:
+            if not self._by_perftest:
                 yield Cell(row, column, transfers, self.report, operation=self.operation)
-            for memory, option in PERFTEST_MEMORIES if by_perftest else ():
+            for memory, option in PERFTEST_MEMORIES if self._by_perftest else ():
                 work = msgspec.convert(f"{self.operation}{option}", OutsideOperation)
                 yield Cell(f"{row}->{column}", memory, transfers, self.report, operation=work)
 
@@ -211,23 +213,21 @@ OVER_NICS: tuple[OverNics, ...] = (
          operation="iperf3", streams=STREAMS),
     *(
         _row(f"rdma_{what}_bw", f"ib_{what}_bw (perftest), host and GPU memory(column)",
-             _rdma_pairs, kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES,
-             of_pairs=False)
+             _rdma_pairs, kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES)
         for what in ("write", "read")
     ),
     *(
         _row(f"rdma_{what}_lat", f"ib_{what}_lat (perftest), host and GPU memory(column)",
              _rdma_pairs, kind="rdma", report=Report.LATENCY, operation=f"ib_{what}_lat",
-             unit=LATENCY, size=PERFTEST_FLAG_BYTES, of_pairs=False)
+             unit=LATENCY, size=PERFTEST_FLAG_BYTES)
         for what in ("write", "read", "send")
     ),
     _row("tcp_ring", "TCP, each rank -> the next rank(row) over interface(column), all at once",
-         ring(lambda _: 1), at_once=True, of_pairs=False),
+         ring(lambda _: 1), at_once=True),
     _row("tcp_bisection", "TCP, each rank -> the rank n/2 further on(row) over "
-         "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True,
-         of_pairs=False),
+         "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True),
     _row("tcp_all_to_all", "TCP, interface(row) -> interface(column) of other ranks, all at once",
-         all_to_all(rails=False), at_once=True, of_pairs=False),
+         all_to_all(rails=False), at_once=True),
     _row("tcp_rails", "TCP, interface(row) -> the same one(column) of other ranks, all at once",
-         all_to_all(rails=True), at_once=True, of_pairs=False),
+         all_to_all(rails=True), at_once=True),
 )  # fmt: skip

@@ -253,7 +253,9 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
             raise ValueError(f"{piece.strip()[:40]!r} is not a number or range")
         first, last = int(match[2]), int(match[3] or match[2])
         if not first <= last < MOST:
-            raise ValueError(f"{piece.strip()!r} is no range of numbers from 0 to {MOST - 1}")
+            raise ValueError(
+                f"{piece.strip()!r} is no ascending range of numbers from 0 to {MOST - 1}"
+            )
         if match[1]:
             found.discard(first)
         else:

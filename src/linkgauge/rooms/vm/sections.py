@@ -32,7 +32,7 @@ from .readers import SETTINGS
 _LONGEST = 60
 _HOW_TO_GET_ONE = (
     "virsh list --all",
-    "virsh dumpxml NAME > NAME.xml  # if it runs, its definition as it is running",
+    "virsh dumpxml NAME > NAME.xml  # of a running domain: its live definition",
     "linkgauge vm NAME.xml",
 )
 

@@ -293,6 +293,6 @@ def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: WallClo
     simulated = machine.simulated is not None
     tell(by_name(Begun, asked, time=now(), machine=name, simulated=simulated, cells=cells))
     if is_off():
-        off = "the history is turned off: what is usual is known only from this watch"
+        off = "the history is off: what is usual is learned from this watch alone"
         tell(ProbeFailed(time=now(), reason=off))
     return Watch(asked, plan, tell, clock).carry_out()

@@ -93,7 +93,7 @@ class ServingGroup(Gated):
 
     def _loop(self) -> Sequence[SentRequest]:
         if self._rate is None:
-            return list(self._pool.map(self._now, range(self._count)))
+            return list(self._pool.map(self._due, range(self._count)))
         begin = time.monotonic()
         seed = self._asked.seed + len(self._samples)
         waiting = []
@@ -103,10 +103,8 @@ class ServingGroup(Gated):
             waiting.append(self._pool.submit(self._due, number, due))
         return [one.result() for one in waiting]
 
-    def _now(self, number: int) -> SentRequest:
-        return self._due(number, time.monotonic())
-
-    def _due(self, number: int, due: float) -> SentRequest:
+    def _due(self, number: int, due: float | None = None) -> SentRequest:
+        due = time.monotonic() if due is None else due
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:

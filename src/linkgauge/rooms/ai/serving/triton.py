@@ -47,8 +47,8 @@ class TritonClient:
         raise ValueError("the server has no model")
 
     def _drawn(self, metadata: Any, seed: int) -> Any:
-        name, kind = (str(_of(metadata, what)) for what in ("name", "datatype"))
         shape = [max(1, int(size)) for size in _of(metadata, "shape")]
+        name, kind = (str(_of(metadata, what)) for what in ("name", "datatype"))
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)

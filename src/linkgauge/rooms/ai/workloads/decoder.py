@@ -83,10 +83,7 @@ def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
     )
 
 
-Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
-
-
-def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
+def arithmetic_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Arithmetic:
     """Returns two functions of tensors: a layer's computation before attention, and after it."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
@@ -116,7 +113,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
         gate, up = functional.linear(norm(x, second_norm), gate_up).chunk(2, -1)
         return added(x, functional.silu(gate) * up, down)
 
-    return before, after
+    return Arithmetic(torch, before, after)
 
 
 def compiled(decoder: Decoder) -> Arithmetic:
@@ -124,17 +121,15 @@ def compiled(decoder: Decoder) -> Arithmetic:
     in this process, because processes that compile would outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch, options = decoder.site.torch, {"coordinate_descent_tuning": True}
-    before, after = (
-        torch.compile(part, fullgraph=True, dynamic=False, options=options)
-        for part in parts_of(torch, decoder.shape, to_compile=True)
-    )
-    return Arithmetic(torch, (before, after))
+    _, *parts = arithmetic_of(torch, decoder.shape, to_compile=True)
+    how = {"fullgraph": True, "dynamic": False, "options": options}
+    return Arithmetic(torch, *(torch.compile(part, **how) for part in parts))
 
 
-class Arithmetic:
-    def __init__(self, torch: Any, parts: Parts) -> None:
-        self._torch = torch
-        self.before, self.after = parts
+class Arithmetic(NamedTuple):
+    torch: Any
+    before: Callable[..., tuple[Any, Any, Any]]
+    after: Callable[..., Any]
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
         """Computes a layer. x and the result have the shape (batch, tokens, hidden)."""
@@ -143,7 +138,7 @@ class Arithmetic:
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
 
     def norm(self, x: Any, weight: Any) -> Any:
-        return self._torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
+        return self.torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
@@ -213,18 +208,15 @@ class Decoder:
             shape.vocabulary, shape.hidden, dtype=self.kind, device=site.device
         ).normal_(0.0, _DEVIATION, generator=generator)
         self.last_norm = torch.ones(shape.hidden, dtype=self.kind, device=site.device)
-        self.layers = tuple(self._draw(generator) for _ in range(shape.layers if resident else 0))
+        self.layers = tuple(
+            draw_layer(
+                torch.empty(shape.layer_parameters, dtype=self.kind, device=site.device),
+                shape, generator,
+            )
+            for _ in range(shape.layers if resident else 0)
+        )  # fmt: skip
         self.rotary = rotary(site, shape, positions, self.kind)
-        self.arithmetic = Arithmetic(torch, parts_of(torch, shape))
-
-    def _draw(self, generator: Any) -> Layer:
-        flat = self.site.torch.empty(
-            self.shape.layer_parameters, dtype=self.kind, device=self.site.device
-        )
-        return draw_layer(flat, self.shape, generator)
-
-    def turn(self, start: int, tokens: int) -> Rotary:
-        return Rotary(*(table[start : start + tokens] for table in self.rotary))
+        self.arithmetic = arithmetic_of(torch, shape)
 
     def run(
         self,
@@ -237,7 +229,7 @@ class Decoder:
         """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens)."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
-        turn = self.turn(start, tokens.shape[1])
+        turn = Rotary(*(table[start : start + tokens.shape[1]] for table in self.rotary))
         for number, layer in enumerate(layers or iter(self.layers)):
             attend = cache.attend(number, start) if cache else causal(torch, self.shape)
             x = arithmetic.layer(x, layer, turn, attend)

@@ -40,7 +40,7 @@ REST = "other kernels"
 
 
 def traced(
-    site: Site, asked: Workload, run: Callable[[], None]
+    site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
     """Profiles one loop. Returns each operation's share of the time, and the name of the trace
     file, or () and None if no trace is wanted."""
@@ -50,7 +50,8 @@ def traced(
     activities = [kinds.CPU, *((kinds.CUDA,) if site.is_cuda else ())]
     with profile(activities=activities, acc_events=True) as recorded:
         with site.stage(asked.kind):
-            run()
+            work.begin(1)
+            work.run()
         site.synchronize()
     path = Path(asked.trace) / f"{name_of(asked)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +128,8 @@ class Work(ABC):
     def finish(self, done: WorkDone) -> WorkDone:
         return done
 
-    @abstractmethod
-    def close(self) -> None:
-        """Frees the resources of the workload."""
+    def close(self) -> None:  # noqa: B027  # most have nothing to do
+        """Ends the workload, also in its other ranks. Its tensors are freed after that."""
 
 
 class WorkGroup(Gated):
@@ -172,7 +172,7 @@ class WorkGroup(Gated):
         if not self._site.is_cpu:
             launching = median(self._launching[2:] or self._launching)
             demands = replace(demands, launching=launching)
-        shares, file = traced(self._site, self._asked, self._one_loop)
+        shares, file = traced(self._site, self._asked, self._work)
         done = WorkDone(
             median(counted),
             self._asked.shape.parameters,
@@ -188,13 +188,11 @@ class WorkGroup(Gated):
         )
         return self._work.finish(done)
 
-    def _one_loop(self) -> None:
-        self._work.begin(1)
-        self._work.run()
-
     def close(self) -> None:
         super().close()
-        self._work.close()
+        if held := vars(self._work):
+            self._work.close()
+            held.clear()
 
 
 def times_of(run: Callable[[], float], most: int = 64) -> tuple[float, ...]:
@@ -349,6 +347,3 @@ class Pipeline(Work):
     def finish(self, done: WorkDone) -> WorkDone:
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
-
-    def close(self) -> None:
-        self._inputs, self._outputs = [], []

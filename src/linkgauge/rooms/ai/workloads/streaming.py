@@ -112,9 +112,6 @@ class Streamed(_Moving):
         self._site.synchronize()
         return unlike(self._scores, expected, self._asked.numbers)
 
-    def close(self) -> None:
-        self._here = ()
-
 
 def streamed_bytes(asked: Workload) -> int:
     """Estimates the device memory: two layers, the embedding, and a layer's activations."""
@@ -160,6 +157,3 @@ class CacheMove(_Moving):
         if bool((self._here == self._there.to("cpu")).all()):
             return None
         return "keys and values differ from what was moved"
-
-    def close(self) -> None:
-        del self._here, self._there

@@ -26,7 +26,7 @@ from linkgauge.model.operations.workload import (
     Workload,
 )
 
-from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
+from .decoder import Layer, arithmetic_of, causal, draw_layer, rotary, views
 from .group import Work
 from .ranks import COMMUNICATE, END, Join, Ranks, from_environment
 from .site import Site
@@ -59,7 +59,7 @@ class Training(Work):
             flat.grad = gradient
         self._optimiser = torch.optim.AdamW(self._weights, lr=_RATE, fused=site.is_cuda or None)
         self._scaler = torch.amp.GradScaler(site.device.type, enabled=asked.numbers == "fp16")
-        self._arithmetic = Arithmetic(torch, parts_of(torch, shape))
+        self._arithmetic = arithmetic_of(torch, shape)
         self._turn = rotary(site, shape, asked.prompt, self._kind)
         self._set_up_input()
         self._waiting: list[Any] = []

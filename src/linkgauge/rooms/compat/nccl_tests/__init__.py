@@ -121,7 +121,7 @@ class _Test:
         copy.configuration(self._options, ranks)
         self._limit(context.devices)
         show(columns(self._options))
-        table = _PrintedTable(self._program, self._options, context, copy)
+        table = _PrintedTable(self._options, context, copy)
         with ExitStack() as held:
             if self._options.format and self._options.report and not launched().rank:
                 write_report(self._options, ranks, ())  # first: it may not be writable
@@ -237,13 +237,8 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 class _PrintedTable(Quiet):
-    def __init__(
-        self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
-    ) -> None:
-        self._program = program
-        self._options = options
-        self._across_ranks = context.fabric.across_ranks
-        self._copy = copy
+    def __init__(self, options: NcclOptions, context: Context, copy: JsonCopy) -> None:
+        self._options, self._context, self._copy = options, context, copy
         self._sides: dict[tuple[str, str], tuple[Line, int]] = {}
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
@@ -308,7 +303,7 @@ class _PrintedTable(Quiet):
             self.reasons.append(reason)
             self._copy.error(reason)
         if not known:
-            _complain(f"{self._program}: {reason}")
+            _complain(f"{self._context.tool}: {reason}")
 
     def _body(self, cell: CellResult, line: Line) -> Body:
         seconds = self._seconds(cell)
@@ -322,12 +317,11 @@ class _PrintedTable(Quiet):
     def _seconds(self, cell: CellResult) -> float:
         """Returns the time that `-a` selects: rank 0's, the mean, the least or the greatest."""
         average = sum(cell.samples) / len(cell.samples)
-        if not self._across_ranks or self._options.average == 1:
+        if not self._context.fabric.across_ranks or self._options.average == 1:
             return average
         if not cell.iterations:
-            _complain(
-                f"{self._program}: -a: the time of each rank is unknown, so this is their average"
-            )
+            unknown = "-a: the time of each rank is unknown, so this is their average"
+            _complain(f"{self._context.tool}: {unknown}")
             return average
         own = [sum(rank.samples) / len(rank.samples) for rank in cell.iterations]
         chosen = (own[0], average, min(own), max(own))[self._options.average]

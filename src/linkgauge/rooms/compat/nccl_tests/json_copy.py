@@ -54,15 +54,14 @@ class JsonCopy:
         self._errors: list[str] = []
 
     def configuration(self, options: NcclOptions, ranks: Sequence[RankLine]) -> None:
-        by_factor = options.factor > 1
+        by_factor = "step_factor", options.factor
+        step = by_factor if options.factor > 1 else ("step_bytes", options.step)
         self._document["config"] = {
             "nthreads": options.threads,
             "ngpus": options.gpus,
             "minimum_bytes": options.least,
             "maximum_bytes": options.most,
-            "step_factor" if by_factor else "step_bytes": (
-                options.factor if by_factor else options.step
-            ),
+            step[0]: step[1],
             "warmup_iters": options.warm_ups,
             "iterations": options.iterations,
             "aggregated_iterations": options.aggregated,

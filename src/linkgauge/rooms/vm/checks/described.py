@@ -61,10 +61,12 @@ def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
     """Checks that a pseries domain starts with whole cores, because only cores can be added."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
-        found = f"{len(domain.enabled)} run at the start: no multiple of {threads} threads a core"
+        found = (
+            f"{len(domain.enabled)} vCPUs run at the start, no multiple of {threads} threads a core"
+        )
         remedy = f"# Set <vcpu current> to a multiple of {threads}."
         refused = _refusal("vcpus", "vCPUs", found, remedy)
-        yield replace(refused, why=f"of a {domain.machine}, {_REFUSED}")
+        yield replace(refused, why=f"{_REFUSED}: a {domain.machine} starts with whole cores")
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
@@ -165,9 +167,7 @@ def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
 def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
     if count := case.domain.mediated:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
-        look = (
-            "ls -l /sys/bus/mdev/devices  # on the host: the parents, which have a file numa_node"
-        )
+        look = "ls -l /sys/bus/mdev/devices  # on the host: the parents' folders have numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
 
 

@@ -47,10 +47,10 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
     if domain.vcpus > asked:
         found += f" of at most {domain.vcpus}"
     why = "threads and pins are planned for CPUs that the guest does not have"
-    offline = "cat /sys/devices/system/cpu/offline  # to bring CPU N back: echo 1 > cpuN/online"
+    offline = "cat /sys/devices/system/cpu/offline  # in that folder: echo 1 > cpuN/online"
     if online > asked:
         why = "more vCPUs than planned share the host's CPUs"
-        offline = f"virsh setvcpus {case.name} {asked} --live  # on the host; if refused: --config"
+        offline = f"virsh setvcpus {case.name} {asked} --live  # on the host; else restart it"
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 
 

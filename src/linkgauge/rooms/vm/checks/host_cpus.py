@@ -89,7 +89,7 @@ def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
     for subject, pin in pins.items():
         if absent := pin - online:
             found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
-            why = "the domain does not start, or runs on the rest of the list"
+            why = "the domain does not start, or runs only on the CPUs of the list that exist"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
@@ -176,7 +176,7 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
     wrong = split or [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
     if wrong:
-        pairs = "; ".join(f"{ranges(v)} on {ranges(exact[n] for n in v)}" for v in wrong[:3])
+        pairs = "; ".join(f"{ranges(v)} on CPUs {ranges(exact[n] for n in v)}" for v in wrong[:3])
         cores = count_of(len(wrong), "core")
         found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
         if split:
@@ -190,7 +190,7 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
         pin = own or case.domain.cpuset
         shared = exact if pin is None else exact.intersection(pin)
         if pin is None and len(exact) < len(case.cpus):
-            found = "is not pinned: it may run on the vCPUs' CPUs"
+            found = "not pinned: it may run on the vCPUs' CPUs"
         elif pin is not None and shared:
             found = f"may run on CPU {ranges(shared)}, to which vCPUs are pinned"
         else:

@@ -87,7 +87,7 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
     why = "an idle device may save power, so this says nothing of its speed in the guest"
-    remedy = "# In the guest, which wakes it: linkgauge run --profile quick"
+    remedy = "# In the guest (traffic wakes the link): linkgauge run --profile quick"
     return Finding("link-rest", severity, finding.about, finding.found, why, (remedy,))
 
 
@@ -180,13 +180,12 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     for device in case.domain.devices:
         node, cell = case.node_of_device(device.source), case.domain.cell_of(device)
         home = () if node is None else _cell_at(case, node)
-        if not home:
+        if not home or cell in home:
             continue
         found = f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
         if cell is None:
             found = "it is below no expander, so the guest does not know which cell is near"
-        if cell not in home:
-            yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
+        yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
         if absent:
             there = ranges(case.node_memory)
             found = f"bound to node {ranges(absent)}; the host has memory on {there}"
-            why = "the domain does not start, or uses the rest of the list"
+            why = "the domain does not start, or uses only the nodes of the list that exist"
             yield Finding("memory-node", "fail", subject, found, why, BELOW)
 
 
@@ -69,7 +69,7 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
 
 def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> Iterator[Finding]:
     if policy.nodes is not None and policy.mode in ("preferred", "interleave"):
-        found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
+        found = f"its memory policy is {policy.mode!r} with node {ranges(policy.nodes)}"
         why = "when the node is full, the rest comes from other nodes"
         why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
         is_own = cell.index in case.domain.cell_policies
@@ -123,8 +123,8 @@ def check_pools(case: DomainEvidence) -> Iterator[Finding]:
         needs[page, case.strictly_bound(cell)] += cell.memory
     for (page, nodes), size in needs.items():
         if page not in pools:
-            sizes = ", ".join(sized(one) for one in pools) or "none"
-            found = f"asks for pages of {sized(page)}; the host has pools of {sizes}"
+            sizes = "of " + ", ".join(sized(one) for one in pools) if pools else "none"
+            found = f"asks for pages of {sized(page)}; pools of huge pages on the host: {sizes}"
             why, unit = "the domain does not start", f"{page >> 20}M" if page < _GIB else "1G"
             look = f"# Boot the host with hugepagesz={unit} hugepages={-(-size // page)} on its "
             look += "kernel's command line."

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import yaml
+
 from linkgauge.rooms.vm.domain import Domain
 
 if TYPE_CHECKING:
@@ -20,16 +22,13 @@ def settings(domain: Domain, suited: Suited) -> Iterator[str]:
     """Yields YAML. KubeVirt chooses CPUs and nodes. Guests see nodes only with huge pages."""
     topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
     size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
-    yield "# In the VirtualMachine, below spec.template.spec.domain:"
-    yield "cpu:"
+    cpu: dict[str, object] = {}
     if topology is not None:
-        parts = {"sockets": topology.sockets, "threads": topology.threads}
-        parts["cores"] = topology.cores_of_socket
-        yield from (f"  {name}: {value}" for name, value in parts.items())
-    yield "  dedicatedCpuPlacement: true"
-    yield "  isolateEmulatorThread: true"
-    if is_wide:
-        yield from ("  numa:", "    guestMappingPassthrough: {}")
+        cpu = {"sockets": topology.sockets, "threads": topology.threads}
+        cpu |= {"cores": topology.cores_of_socket}
+    cpu |= {"dedicatedCpuPlacement": True, "isolateEmulatorThread": True}
+    asked = {"cpu": cpu | ({"numa": {"guestMappingPassthrough": {}}} if is_wide else {})}
     if is_wide or size:
-        unit = "1Gi" if size == _GIB else "2Mi"
-        yield from ("memory:", "  hugepages:", f"    pageSize: {unit}")
+        asked["memory"] = {"hugepages": {"pageSize": "1Gi" if size == _GIB else "2Mi"}}
+    yield "# In the VirtualMachine, below spec.template.spec.domain:"
+    yield from yaml.safe_dump(asked, sort_keys=False).splitlines()

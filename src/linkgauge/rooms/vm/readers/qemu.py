@@ -138,7 +138,8 @@ def _cells(
     for place, one in enumerate(nodes):
         index = count(one.get("nodeid", str(place)), "nodeid")
         backend = backends.get(one.get("memdev", ""), {})
-        bytes_ = size(backend.get("size", one.get("mem", "0")), "memory of a node", _power(backend))
+        power = 0 if backend else 20  # a memory backend counts in bytes, a node in MiB
+        bytes_ = size(backend.get("size", one.get("mem", "0")), "memory of a node", power)
         rows = {
             count(d.get("dst", ""), "dst"): count(d.get("val", ""), "val")
             for d in far
@@ -152,11 +153,6 @@ def _cells(
     if len({cell.index for cell in cells}) < len(cells):
         raise InputError("two nodes (-numa) have the same number: give each its own")
     return tuple(sorted(cells, key=lambda cell: cell.index)), policies
-
-
-def _power(backend: Mapping[str, str]) -> int:
-    """Returns the power of 2 of a size's unit: 0 (bytes) for a memory backend, else 20 (MiB)."""
-    return 0 if backend else 20
 
 
 def _features(cpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
