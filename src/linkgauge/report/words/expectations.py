@@ -152,7 +152,8 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:
-        return NOTHING
+        is_bare = run.tool is not None and not run.results
+        return "the texts tell of a machine, but hold no figure" if is_bare else NOTHING
     if unjudged or not known.judged:
         is_assumed = all(cell.not_judged == "assumed" for cell in passed)
         printed = any(cell.expected and cell.expected.figure for cell in passed)

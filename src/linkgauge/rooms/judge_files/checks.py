@@ -106,6 +106,11 @@ def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     cells = tuple(one.name for one in odd if len(one.cell.transfers) > 1)
     applies = {
         "": True,
+def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    for said in tool.warnings if not evidence.results else ():
+        yield Finding("reported", "warn", "the texts", said)
+
+
         "host": not is_across(tool),
         "network": is_across(tool),
         "pcie": not any(one.links for one in evidence.machine.known.accelerators),
@@ -311,7 +316,7 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in (
-        _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_pairs,
-        _check_nodes, _check_slot, _check_network,
+        _check_hosts, _check_reported, _check_texts, _check_settings, _check_peers, _check_links,
+        _check_pairs, _check_nodes, _check_slot, _check_network,
     ):  # fmt: skip
         yield from one(evidence, tool)

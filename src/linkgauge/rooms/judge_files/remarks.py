@@ -140,7 +140,7 @@ def _of_links(seen: _Seen) -> None:
 
 def _of_hosts(seen: _Seen) -> None:
     tool = seen.tool
-    for said in tool.warnings:
+    for said in tool.warnings if seen.cells else ():  # else they are findings
         seen.say("warned", said=said)
     if seen.is_across and not is_net(tool) and {"P2P", "SHM"} & {*tool.ways}:
         seen.say("containers", nodes=len(tool.hosts))
@@ -304,6 +304,9 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("channels", is_host and is_unsaid and each, transfers=transfers, each=each)
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
+    local = (o.cell.transfers[0] for o in seen.cells if o.benchmark == "device_local_copy")
+    seen.say("cached", not all(one.memories for one in local))
+    seen.say("ucx_tcp", any(re.match("ucx_.*_tcp$", o.benchmark) for o in seen.cells))
     for model in seen.models:
         if (product := product_of(model)) and product.copies:
             seen.say("slow_copies", is_local, model=model, rate=product.copies)
