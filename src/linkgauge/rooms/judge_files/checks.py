@@ -48,6 +48,10 @@ _LOPSIDED_WHY = (
     "a link between sockets carries as much either way: usual causes are DIMMs that are missing or "
     "unlike at one node, a faulty module, and a setting of the BIOS that counts for one node"
 )
+_ONE_WAY_WHY = (
+    "the accelerator's own link carries more both ways: usual causes are the way between the "
+    "sockets (a setting of the BIOS, an IOMMU that translates), and what else ran"
+)
 _LOPSIDED_TRY = (
     "sudo dmidecode -t memory | grep -E 'Locator|Size|Speed'  # the same at both nodes?",
     "numactl -H",
@@ -102,16 +106,16 @@ def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         yield Finding("reported", "fail", names[0], found, why, remedy, tuple(names))
 
 
-def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
-    odd = (o for o in shown(evidence.results) if not o.cell.is_as_expected)
-    cells = tuple(one.name for one in odd if len(one.cell.transfers) > 1)
-    applies = {
-        "": True,
 def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for said in tool.warnings if not evidence.results else ():
         yield Finding("reported", "warn", "the texts", said)
 
 
+def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    odd = (o for o in shown(evidence.results) if not o.cell.is_as_expected)
+    cells = tuple(one.name for one in odd if len(one.cell.transfers) > 1)
+    applies = {
+        "": True,
         "host": not is_across(tool),
         "network": is_across(tool),
         "pcie": not any(one.links for one in evidence.machine.known.accelerators),
@@ -185,7 +189,7 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             found.setdefault(one[1:], one[0])
     for (fit, link), rate in found.items():
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
-        slots = tool_of(_vendor(known), "slots")
+        slots = tool_of(vendor(known), "slots")
         remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)
         why = "a slot, a riser or a CPU offers less than the card takes"
         slow = tuple(one.name for one in cells if one.cell.headline == rate)
@@ -207,8 +211,8 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             what = f"accelerator{'s' * (len(ends) > 1)} {and_all(map(str, sorted(ends)))}"
             said = f"{rate / 1e9:.3g} GB/s in {one.benchmark}, like no group of several pairs"
             why = "other figures fall into groups, as of a topology: what falls out may be slow"
-            vendor = _vendor(evidence.machine.known)
-            remedy = (tool_of(vendor, "links"), tool_of(vendor, "topology"))
+            of = vendor(evidence.machine.known)
+            remedy = (tool_of(of, "links"), tool_of(of, "topology"))
             yield Finding("links", "warn", what, said, why, remedy, tuple(own))
             return
 
@@ -220,14 +224,16 @@ def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         other = own.get((memory, cpus), slow)
         less, more = (one.cell.headline or 0.0 for one in (slow, other))
         if more > _LOPSIDED * less:
+            is_read = cpus.isdecimal()
             found = (
-                f"CPUs of node {cpus} read node {memory} at {less / 1e9:.3g} GB/s, "
+                (f"CPUs of node {cpus} read node {memory}" if is_read else f"{cpus} -> {memory}")
+                + f" at {less / 1e9:.3g} GB/s, "
                 f"{less / more:.0%} of the {more / 1e9:.3g} GB/s in the other direction"
             )
-            yield Finding(
-                "links", "warn", f"nodes {memory} and {cpus}", found, _LOPSIDED_WHY,
-                _LOPSIDED_TRY, (slow.name, other.name),
-            )  # fmt: skip
+            what = f"nodes {memory} and {cpus}" if is_read else f"{cpus} and {memory}"
+            why, remedy = (_LOPSIDED_WHY, _LOPSIDED_TRY) if is_read else (_ONE_WAY_WHY, _LOOK[:2])
+            names = slow.name, other.name
+            yield Finding("links", "warn", what, found, why, remedy, names)
 
 
 def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
@@ -257,7 +263,7 @@ def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         yield Finding("links", "warn", "the adapter's slot", found, why, _NARROW_TRY, (best,))
 
 
-def _vendor(known: Inventory) -> int | None:
+def vendor(known: Inventory) -> int | None:
     return next((one.vendor for one in known.pci if is_accelerator(one)), None)
 
 
