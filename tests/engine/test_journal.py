@@ -37,7 +37,9 @@ def table(name="b", cells=2, reason=None):
 
 
 def cell(column="0", status="pass", reason=None):
-    return CellResult("0", column, TRANSFER, Report.FIRST, status, reason, samples=(1.5,))
+    return CellResult(
+        "0", column, TRANSFER, Report.FIRST, status, reason, samples=(1.5,), repetitions=((1,),)
+    )
 
 
 OPENED = Opened(

@@ -75,9 +75,7 @@ class SimBuffer:
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)
-            for at in sorted(self.flipped):
-                if at < size:
-                    del self.flipped[at]
+            self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
         near = min(size, WINDOW)

@@ -251,7 +251,7 @@ class _WholeLines:
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
     from .fitting import Fitting  # only readers need these
-    from .reading import current, in_todays_words
+    from .reading import current, in_todays_words, with_gates
 
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
@@ -268,7 +268,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
         except InputError as error:
             raise InputError(f"line {number} of the journal does not fit: {error}") from error
         if isinstance(record, MeasuredRepetition):
-            record = msgspec.structs.replace(record, cell=current(record.cell))
+            record = msgspec.structs.replace(record, cell=with_gates(current(record.cell)))
         yield record
     if not number:
         opening(())

@@ -101,6 +101,13 @@ def current(cell: CellResult) -> CellResult:
     return cell
 
 
+def with_gates(cell: CellResult) -> CellResult:
+    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
+    if cell.repetitions or not cell.samples:
+        return cell
+    return replace(cell, repetitions=((1,) * len(cell.samples),))
+
+
 def _note(warning: str) -> Note:
     if found := _BESIDE.fullmatch(warning):
         return Concurrent(int(found[1]))

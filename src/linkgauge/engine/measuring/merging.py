@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import chain, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.documents.result import CellResult, Status, Stopped, TransferFigure
+from linkgauge.model.documents.result import CellResult, RankTimes, Status, Stopped, TransferFigure
 from linkgauge.model.joining import Known, joined
-from linkgauge.model.notes import Imprecise, NotRepeated
+from linkgauge.model.notes import Imprecise, Note, NotRepeated
 from linkgauge.model.recorded import RECORDED, BetweenRuns, path_kind
 from linkgauge.model.settings import REPETITION_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates, may_lead
@@ -29,50 +30,54 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     in a later repetition keeps its earlier figures."""
     settings = settings.of(cells[0][0]) if cells else settings
     known: Known = {}
-    whole = [_join([*map(_with_gates, repetitions)], known) for repetitions in cells]
-    found = with_ranges(_each_once(whole, _figures), settings)
-    return _each_once(found, partial(_conclusion, settings=settings))
+    whole = [_join(repetitions, known) for repetitions in cells]
+    ranges = _estimated(whole, settings, None)
+    return _each_once(whole, ranges, partial(_merged, settings=settings))
 
 
 def _each_once(
-    cells: Sequence[CellResult], fields: Callable[[CellResult], dict[str, Any]]
+    cells: Sequence[CellResult],
+    ranges: Iterable[Sequence[Estimate | None]],
+    fields: Callable[..., dict[str, Any]],
 ) -> list[CellResult]:
     made: dict[Hashable, dict[str, Any]] = {}
-    for cell in cells:
-        if (shown := _shown(cell)) not in made:
-            made[shown] = fields(cell) if cell.samples else {}
-    return [replace(cell, **made[_shown(cell)]) for cell in cells]
+    found: list[CellResult] = []
+    for cell, known in zip(cells, ranges, strict=True):
+        shown = cell.samples_id, id(cell.parts), cell.notes
+        if shown not in made:
+            made[shown] = fields(cell, *known) if cell.samples else {}
+        found.append(replace(cell, **made[shown]))
+    return found
 
 
-def _shown(cell: CellResult) -> Hashable:
-    return cell.samples_id, id(cell.parts), cell.notes
+def _merged(cell: CellResult, *known: Estimate | None, settings: Settings) -> dict[str, Any]:
+    figures = _figures(cell)
+    cell = replace(cell, **figures)
+    ranges = _ranges(cell, *known)
+    return figures | ranges | _conclusion(replace(cell, **ranges), settings)
 
 
 def spent(*repetitions: CellResult) -> float:
     """Returns the seconds that repetitions used, at least `REPETITION_SECONDS` for each."""
-    seconds = sum(repetition.seconds or 0.0 for repetition in repetitions)
-    return max(
-        seconds, REPETITION_SECONDS * sum(len(repetition.repetitions) for repetition in repetitions)
-    )
-
-
-def _with_gates(repetition: CellResult) -> CellResult:
-    """Adds the gates (samples per start signal) that old journals lack, with one sample each."""
-    if repetition.repetitions or not repetition.samples:
-        return repetition
-    return replace(repetition, repetitions=((1,) * len(repetition.samples),))
+    seconds, count = 0.0, 0
+    for one in repetitions:
+        seconds, count = seconds + (one.seconds or 0.0), count + len(one.repetitions)
+    return max(seconds, REPETITION_SECONDS * count)
 
 
 def _join(repetitions: Sequence[CellResult], known: Known) -> CellResult:
-    ended = next((repetition for repetition in repetitions if repetition.status in _UNWHOLE), None)
-    whole = [repetition for repetition in repetitions if repetition.status != "skip"]
-    if ended is not None or len(repetitions) == 1 or not whole:
-        return ended or repetitions[0]
+    whole, skipped = list[CellResult](), list[NotRepeated]()
+    for one in repetitions:
+        if one.status in _UNWHOLE or len(repetitions) == 1:
+            return one
+        if one.status == "skip":
+            skipped.append(NotRepeated(one.reason))
+        else:
+            whole.append(one)
+    if not whole:
+        return repetitions[0]
     found = joined(whole, known)
-    wrong = next((repetition for repetition in whole if repetition.status == "fail"), whole[0])
-    skipped = [
-        NotRepeated(repetition.reason) for repetition in repetitions if repetition.status == "skip"
-    ]
+    wrong = next((one for one in whole if one.status == "fail"), whole[0])
     notes = tuple(dict.fromkeys((*found.notes, *skipped))) if skipped else found.notes
     return replace(found, status=wrong.status, reason=wrong.reason, kind=wrong.kind, notes=notes)
 
@@ -83,8 +88,7 @@ def with_ranges(
     """Returns equivalent cells with confidence intervals from their samples. `known` says how much
     figures vary between earlier runs of the machine."""
     settings = settings.of(cells[0]) if cells else settings
-    found = dict(zip(map(_shown, cells), _estimated(cells, settings, known), strict=True))
-    return _each_once(cells, lambda cell: _ranges(cell, *found[_shown(cell)]))
+    return _each_once(cells, _estimated(cells, settings, known), _ranges)
 
 
 def _estimated(
@@ -99,31 +103,26 @@ def _estimated(
     if cells and settings.simulation is None:  # simulated runs do not vary
         kind = path_kind(cells[0], cells[0].bytes)
         recorded, runs = RECORDED[kind], (known or {}).get(kind)
-    samples = ((cell.samples, *(part.samples for part in cell.parts)) for cell in cells)
-    columns = (
-        [
-            [part for part in cut(own, map(sum, cell.repetitions)) if part]
-            for cell, own in zip(cells, column, strict=True)
-        ]
-        for column in zip_longest(*samples, fillvalue=())
-    )
-    return zip(*(estimates(column, recorded, runs) for column in columns), strict=True)
+    rows = list[Sequence[Sequence[Sequence[float]]]]()
+    for cell in cells:
+        counts = tuple(map(sum, cell.repetitions))
+        own = (cell.samples, *map(attrgetter("samples"), cell.parts))
+        rows.append([tuple(filter(None, cut(samples, counts))) for samples in own])
+    columns = zip_longest(*rows, fillvalue=())
+    return zip(*[estimates(column, recorded, runs) for column in columns], strict=True)
 
 
 def _ranges(cell: CellResult, known: Estimate | None, *parts: Estimate | None) -> dict[str, Any]:
     """Returns a cell's intervals. They cover both `modes` of its samples, unless one is rare."""
-    gates = sum(mode.gates for mode in cell.modes)
-    levels = [
-        mode.median for mode in cell.modes if may_lead(mode.gates / gates, len(cell.repetitions))
-    ]
-    return {
-        "summary": _ranged(cell.summary, known, *levels),
-        "interval": known and Interval("repetitions", COVERAGE, known.degrees, known.pooled),
-        "parts": tuple(
-            replace(part, summary=_ranged(part.summary, one))
-            for part, one in zip(cell.parts, parts, strict=False)
-        ),
-    }
+    gates = sum(map(attrgetter("gates"), cell.modes))
+    times = len(cell.repetitions)
+    levels = [mode.median for mode in cell.modes if may_lead(mode.gates / gates, times)]
+    interval = known and Interval("repetitions", COVERAGE, known.degrees, known.pooled)
+    summary = _ranged(cell.summary, known, *levels)
+    found = list[TransferFigure]()
+    for part, one in zip(cell.parts, parts, strict=False):
+        found.append(replace(part, summary=_ranged(part.summary, one)))
+    return {"summary": summary, "interval": interval, "parts": tuple(found)}
 
 
 def _ranged(summary: Summary | None, known: Estimate | None, *levels: float) -> Summary | None:
@@ -137,17 +136,13 @@ def _figures(cell: CellResult) -> dict[str, Any]:
     summary = _summarized(cell.samples, _better(cell))
     if modes and summary is not None:
         summary = replace(summary, median=modes[0].median)
-    return {
-        "modes": modes,
-        "summary": summary,
-        "parts": tuple(
-            replace(part, summary=_summarized(part.samples, _better(cell, part)))
-            for part in cell.parts
-        ),
-        "iterations": tuple(
-            replace(times, summary=summarize(times.samples, "lower")) for times in cell.iterations
-        ),
-    }
+    parts, iterations = list[TransferFigure](), list[RankTimes]()
+    for part in cell.parts:
+        parts.append(replace(part, summary=_summarized(part.samples, _better(cell, part))))
+    for times in cell.iterations:
+        iterations.append(replace(times, summary=summarize(times.samples, "lower")))
+    shown = {"modes": modes, "summary": summary}
+    return {**shown, "parts": tuple(parts), "iterations": tuple(iterations)}
 
 
 # The parts of equal cells may come in another order, and have the same samples.
@@ -162,8 +157,8 @@ def _conclusion(cell: CellResult, settings: Settings) -> dict[str, Any]:
     elif error is not None and settings.precision > 0 and error <= settings.precision:
         stopped = "precision"
     missed = stopped in ("max-time", "noise") and settings.precision > 0
-    notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
-    others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
+    notes: list[Note] = [Imprecise(settings.precision, error, len(cell.samples))] if missed else []
+    others = [note for note in cell.notes if not isinstance(note, Imprecise)]  # of fewer samples
     return {"stopped": stopped, "notes": (*others, *notes)}
 
 

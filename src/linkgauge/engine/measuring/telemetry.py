@@ -14,6 +14,8 @@ from itertools import chain
 from statistics import median_low
 from typing import Any
 
+from msgspec.structs import asdict
+
 from linkgauge.backends.protocol import HasTelemetry
 from linkgauge.model.hardware.inventory import Reading, Telemetry
 from linkgauge.model.memory import Memory
@@ -65,40 +67,40 @@ class Sensing:
         senses: dict[str, Telemetry] = {}
         for backend, devices in self._asked.items():
             try:
-                senses |= {sense.memory: sense for sense in backend.sense(devices)}
+                for sense in backend.sense(devices):
+                    senses[sense.memory] = sense
             except Exception:  # noqa: BLE001, S112  # whatever a library does, no cell is lost by it
                 continue
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
         taken = self.taken.copy()  # a slow driver may still add one
-        return tuple(_fold(str(device), taken) for device in devices)
+        return tuple([_fold(str(device), taken) for device in devices])
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    known = [(at, senses[memory]) for at, senses in taken if memory in senses]
-    if not known:
+    times: list[float] = []
+    reported: defaultdict[str, list[Any]] = defaultdict(list)
+    for at, senses in taken:
+        if memory in senses:
+            times.append(at)
+            for field, value in asdict(senses[memory]).items():
+                if value is not None:
+                    reported[field].append(value)
+    if not times:
         return Reading(memory=memory, count=0)
-    first, last = known[0][1], known[-1][1]
-    senses = [sense for _, sense in known]
-    replays = None  # a single reading cannot show new replays
-    if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
-        replays = last.pcie_replays - first.pcie_replays
-
-    def reported(field: str) -> list[Any]:
-        return [value for sense in senses if (value := getattr(sense, field)) is not None]
-
-    speeds, widths, clocks = map(reported, ("link_speed", "link_width", "clock"))
+    speeds, widths, clocks = reported["link_speed"], reported["link_width"], reported["clock"]
+    replays = reported["pcie_replays"]  # a single reading cannot show new replays
     return Reading(
         memory=memory,
-        count=len(known),
-        seconds=known[-1][0] - known[0][0],
+        count=len(times),
+        seconds=times[-1] - times[0],
         link_speed=median_low(speeds) if speeds else None,
         link_width=median_low(widths) if widths else None,
         clock_min=min(clocks, default=None),
         clock_max=max(clocks, default=None),
-        temperature_max=max(reported("temperature"), default=None),
-        power_max=max(reported("power"), default=None),
-        throttled=tuple(dict.fromkeys(chain.from_iterable(reported("throttled")))),
-        pcie_replays=replays,
+        temperature_max=max(reported["temperature"], default=None),
+        power_max=max(reported["power"], default=None),
+        throttled=tuple(dict.fromkeys(chain.from_iterable(reported["throttled"]))),
+        pcie_replays=replays[-1] - replays[0] if len(replays) > 1 else None,
     )
