@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
 from itertools import takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -136,7 +136,7 @@ def listed(
         for place in getattr(room, kind)
         for value in _made_of(place, Hook(f"the {kind[:-1]} {place}", origin), made)
     )
-    return tuple(value for _, value, _ in accepted(kind[:-1], offered, taken))
+    return tuple(map(itemgetter(1), accepted(kind[:-1], offered, taken)))
 
 
 def sources_of_machines() -> Iterator[Callable[[str], tuple[str, str] | None]]:
@@ -181,8 +181,8 @@ def our_rooms() -> tuple[Room, ...]:
 @cache
 def plugins() -> tuple[Plugin, ...]:
     """Returns plug-ins sorted by package. Leaves out those that fail or have a taken name."""
-    ours = {room.name for room in our_rooms()}
-    return tuple(plugin for _, plugin, _ in accepted("room", _loaded_plugins(), ours))
+    ours = set(map(attrgetter("name"), our_rooms()))
+    return tuple(map(itemgetter(1), accepted("room", _loaded_plugins(), ours)))
 
 
 def _loaded_plugins() -> Iterator[tuple[str, Plugin, str]]:

@@ -56,7 +56,10 @@ def hook_of_backend(name: str) -> Hook:
 def hook_of_backends(names: Iterable[str]) -> Hook:
     """Returns the error guard (hook) of the first plug-in that offers one of these backends, or
     linkgauge's own hook if no plug-in offers one."""
-    return next((hook for hook in map(hook_of_backend, names) if not hook.is_ours), CORE)
+    for hook in map(hook_of_backend, names):
+        if not hook.is_ours:
+            return hook
+    return CORE
 
 
 def plugin_of(name: str) -> str | None:

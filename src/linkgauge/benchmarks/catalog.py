@@ -211,8 +211,9 @@ def _nearest(name: str) -> str:
 
 
 def check_known(names: Iterable[str]) -> None:
-    for name in sorted(name for name in names if name not in CATALOG):
-        raise UnknownName("benchmark", name, _nearest(name))
+    for name in sorted(names):
+        if name not in CATALOG:
+            raise UnknownName("benchmark", name, _nearest(name))
 
 
 def select(
@@ -237,5 +238,5 @@ def select(
         of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
         chosen, first = wanted or of_profile, _FIRST.get(profile, ())
         ordered = (name for name in dict.fromkeys((*first, *CATALOG)) if name in chosen)
-    rows = map(CATALOG.__getitem__, ordered)
-    return tuple(row for row in rows if row.between_devices or not only_d2d)
+    rows = tuple(map(CATALOG.__getitem__, ordered))
+    return tuple(row for row in rows if row.between_devices) if only_d2d else rows

@@ -63,7 +63,7 @@ def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
         params=[*parameters(kind)] if kind else [],
         callback=lambda **given: hook.exit_code(
-            lambda: carried(typed(kind, given)) if kind else carried(), _ENDS
+            partial(carried, *([typed(kind, given)] if kind else ())), _ENDS
         ),
         help=carried.__doc__,
     )
@@ -148,7 +148,7 @@ class Application(click.Group):
         """Returns a command; None if it is unknown, or its plug-in cannot be loaded."""
         if name not in self.commands and (place := all_commands().get(name)) is not None:
             hook = hook_of("commands", name, _CORE)
-            made = hook.tried(lambda: command(name, place, hook), None)
+            made = hook.tried(partial(command, name, place, hook), None)
             if made is not None:
                 self.add_command(made)
         return self.commands.get(name)

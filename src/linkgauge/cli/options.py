@@ -162,15 +162,13 @@ def values_of(options: Options) -> Iterator[tuple[str, Field, Any]]:
 
 def filled(kind: type[_O], given: Mapping[str, Any], line: CommandLine | None = None) -> _O:
     """Makes an options object from values by name. Raises InputError for more than one format."""
-
-    def value(name: str, hint: Any) -> Any:
+    values: dict[str, Any] = {} if line is None else {"line": line}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
-            return filled(hint, given)
-        return _chosen(hint, kind, given) if _is_format(hint) else given.get(name)
-
-    hints = get_type_hints(kind, include_extras=True)
-    more = {} if line is None else {"line": line}
-    return kind(**{name: value(name, hint) for name, hint in hints.items()}, **more)
+            values[name] = filled(hint, given)
+        else:
+            values[name] = _chosen(hint, kind, given) if _is_format(hint) else given.get(name)
+    return kind(**values)
 
 
 def read(name: str, hint: Any, field: Field, given: object) -> Any:
@@ -229,8 +227,10 @@ def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
 
     (document,) = hint.__metadata__
     forms = [form for form in formats().values() if form.is_document and document.has(form)]
-    taken = {"help", *(name.replace("_", "-") for name, _, _ in members(kind))}
-    return [form for form in forms if form.hook.is_ours or form.name not in taken]
+    if not all(form.hook.is_ours for form in forms):
+        taken = {"help", *(name.replace("_", "-") for name, _, _ in members(kind))}
+        forms = [form for form in forms if form.hook.is_ours or form.name not in taken]
+    return forms
 
 
 def _chosen(hint: Any, kind: type[Options], given: Mapping[str, Any]) -> Format:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -220,17 +220,19 @@ def in_effect(asked: Options, settings: Settings) -> dict[str, str]:
     }
     if settings.sample_pairs is not None:
         own["seed"] = settings.sample_pairs.seed
-    found = ((name, field, own.get(name, value)) for name, field, value in values_of(asked))
-    return _written(found)
+    return _written(values_of(asked), own)
 
 
 def given(asked: Options) -> dict[str, str]:
     return _written(one for one in values_of(asked) if one[0] in asked.line.typed)
 
 
-def _written(values: Iterable[tuple[str, Field, Any]]) -> dict[str, str]:
+def _written(
+    values: Iterable[tuple[str, Field, Any]], instead: Mapping[str, Any] = {}
+) -> dict[str, str]:
     found = {}
-    for name, field, value in values:
+    for name, field, typed in values:
+        value = instead.get(name, typed)
         is_off = value is None or value is False or value in ([], ())
         if name not in FREE and not is_off:
             flag = next(iter(field.flags_of(name)), name)

@@ -242,6 +242,6 @@ def _show(
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
     for number, of_round in groupby(cells, attrgetter("round")):
         if number is None:
-            yield from ((cell,) for cell in of_round)
+            yield from zip(of_round, strict=True)
         else:
             yield tuple(of_round)

@@ -57,13 +57,6 @@ def fabrics(
     if host_node is not None and host_node not in present:
         there = ", ".join(map(str, present))
         raise InputError(f"no NUMA node {host_node}: this machine has {there}")
-
-    def near(device: Device) -> int:
-        """Returns the NUMA node for a device's host memory: the nearest, if it has memory."""
-        if host_node is not None:
-            return host_node
-        return device.near if device.near in present else present[0]
-
     # Backends that bring the CPU along beside accelerators measure it if it is named.
     beside = [
         device
@@ -74,13 +67,16 @@ def fabrics(
     able = {d.memory for d in known if (with_cpus or not d.is_cpu) and d not in beside}
     chosen: list[DeviceSet] = []
     for backend, found in machine.devices.items():
-        own = tuple(
-            msgspec.structs.replace(d, near=near(d))
-            for d in found
-            if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
-        )
+        own: list[Device] = []
+        for d in found:
+            if any(_is_named(d, name) for name in devices) if devices else d.memory in able:
+                # The host memory of a device is the nearest node's that has memory.
+                near = d.near if d.near in present else present[0]
+                own.append(
+                    msgspec.structs.replace(d, near=near if host_node is None else host_node)
+                )
         if own:
-            chosen.append(DeviceSet(backend, nodes, own))
+            chosen.append(DeviceSet(backend, nodes, tuple(own)))
     if not chosen:
         reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
         left = [one.memory for one in known if one.memory not in able]
@@ -229,14 +225,13 @@ _UNKNOWN = Capacity(None)
 
 
 def _rooms(machine: Machine) -> dict[Memory, Capacity]:
-    rooms = {
-        Memory("host", node.index): Capacity(node.memory_available) for node in machine.host.nodes
-    }
-    for found in machine.devices.values():
-        for device in found:
-            rooms[parse_memory(device.memory)] = Capacity(
-                device.memory_bytes, device.largest_buffer, device.shares_host_memory
-            )
+    rooms: dict[Memory, Capacity] = {}
+    for node in machine.host.nodes:
+        rooms[Memory("host", node.index)] = Capacity(node.memory_available)
+    for device in machine.all_devices:
+        rooms[parse_memory(device.memory)] = Capacity(
+            device.memory_bytes, device.largest_buffer, device.shares_host_memory
+        )
     return rooms
 
 
@@ -251,10 +246,12 @@ def _held(cells: Sequence[Cell], size: int) -> dict[Memory, tuple[int, int]]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
-        return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
-    if size % NUMBER and any(c.does.computes for c in cells):
-        return f"arrays of numbers take a multiple of {NUMBER} bytes: {format_size(size)} is not"
+    for cell in cells:
+        if any(t.both_ways and not t.bytes_each_way(size) for t in cell.transfers):
+            return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
+        if size % NUMBER and cell.does.computes:
+            many = f"a multiple of {NUMBER} bytes"
+            return f"arrays of numbers take {many}: {format_size(size)} is not"
     held = _held(cells, size)
     for place, (_, need) in held.items():
         one = rooms.get(place, _UNKNOWN).one

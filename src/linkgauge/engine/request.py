@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import ClassVar, Literal, Protocol
 
 import msgspec
@@ -71,14 +72,14 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends
         only = [row.only_by for row in rows]
-        if rows and all(one == "host" for one in only):
+        if set(only) == {"host"}:
             return ()
         with_ranks = [row.ranks_with for row in rows]
         if rows and asked in ((), (NETWORK,)) and all(with_ranks):
             return tuple(dict.fromkeys(chain.from_iterable(with_ranks)))
         more = [one for one in dict.fromkeys(only) if one and one not in ("host", *asked)]
         if more and request.settings.simulation is None:
-            asked = (*(() if all(one in more for one in only) else asked or ACCELERATORS), *more)
+            asked = (*(() if set(only) <= set(more) else asked or ACCELERATORS), *more)
         return choose_backends(asked, request.settings.simulation)
 
     def fleet(self, request: RunRequest, machine: Machine) -> str | None:
@@ -108,7 +109,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             from linkgauge.benchmarks.nodes import of_fleet
 
             rows = of_fleet(rows)
-        only = dict.fromkeys(row.only_by for row in rows if row.only_by)
+        only = dict.fromkeys(filter(None, map(attrgetter("only_by"), rows)))
         # What is opened for some rows alone does not measure the others.
         general = [
             one for one in over if one.backend in request.backends or one.backend not in only
@@ -269,4 +270,4 @@ def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tupl
             meant = _MEANT.get(name.lower())
             near = hint(name, known) if meant is None else f", did you mean {meant!r}?"
             raise InputError(f"unknown backend {name!r}{near}")
-    return tuple(name for name in there if name in (asked or here))
+    return tuple(filter((asked or here).__contains__, there))

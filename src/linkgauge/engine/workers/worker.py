@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,15 +182,15 @@ class LocalWorker:
     ) -> tuple[CellResult, ...]:
         made: list[Measurement] = []
 
-        def make(
-            cell: PlannedCell,
-        ) -> None:  # a backend refuses, or a driver fails at its first call
-            owners = (transfer.engine.owner.backend for transfer in cell.transfers)
-            with hook_of_backends(owners).asked(prints=True):
-                made.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
+        def make(cell: PlannedCell) -> None:
+            names = [transfer.engine.owner.backend for transfer in cell.transfers]
+            # A backend refuses, or a driver fails at its first call.
+            with hook_of_backends(names).asked(prints=True):
+                backends = self._backends_for(cell, names)
+                made.append(Measurement(cell, size, self._settings, backends))
 
         def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
-            key = tuple(cell.number for cell in able), size
+            key = tuple(map(attrgetter("number"), able)), size
             neighbours = self._neighbours if self.leads else None
             if neighbours is not None:
                 neighbours.begin()
@@ -216,12 +217,11 @@ class LocalWorker:
 
         return concurrent_unable(cells, make, measure)
 
-    def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        names = [transfer.engine.owner.backend for transfer in cell.transfers]
+    def _backends_for(self, cell: PlannedCell, names: Sequence[str]) -> list[Backend]:
         accelerators = sorted(set(names) - {"host"})
         if len(accelerators) > 1:  # their APIs are unaware of each other
             raise Unsupported(f"transfers of {' and '.join(accelerators)} do not run in one cell")
-        backends = [self._backend(name) for name in names]
+        backends = list(map(self._backend, names))
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
             if refusal is not None:
