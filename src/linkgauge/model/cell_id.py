@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -103,8 +104,8 @@ def ends_of(cell: Placed) -> str:
     """Returns the memories that a cell's transfers have in common (`host:0 -> cuda:3`, `others ->
     cuda:3`), or else the cell's row and column."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
-    ways = dict.fromkeys(transfer.way for transfer in of)
-    sources, destinations = ({way[at] for way in ways} for at in (0, 1))
+    ways = dict.fromkeys(map(attrgetter("way"), of))
+    sources, destinations = map(set, zip(*ways, strict=True))
     if len(sources) == len(destinations) == 1:
         (source,), (destination,) = sources, destinations
         both_ways = " <-> " if of[0].both_ways else " -> "

@@ -36,9 +36,12 @@ def joined(values: Sequence[_S], known: Known | None = None) -> _S:
 def _rules(
     kind: type[Struct],
 ) -> tuple[Sequence[tuple[str, _Rule]], Callable[[Any], tuple[Any, ...]]]:
-    hints = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(kind))
     # What else is noted at a field, as the kind of a text, is no function.
-    rules = [(name, rule) for name, noted in hints for rule in filter(callable, noted)]
+    rules = [
+        (one.name, rule)
+        for one in fields(kind)
+        for rule in filter(callable, getattr(one.type, "__metadata__", ()))
+    ]
     names = [name for name, _ in rules]
     return rules, attrgetter(*names, names[0])  # of one name it were no tuple
 

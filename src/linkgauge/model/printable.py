@@ -23,8 +23,8 @@ _PLAIN = bytes(range(0x7F))
 def printable(text: str, keep: str = "") -> str:
     """Replaces characters that control a terminal or form a CI system's command by `MARK`."""
     if not text.isprintable():
-        hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
-        text = text.translate({ord(c): MARK for c in hidden})
+        hidden = [ord(c) for c in set(text).difference(keep) if not c.isprintable()]
+        text = text.translate(dict.fromkeys(hidden, MARK))
     if "::" in text or "##" in text:
         text = _COMMAND.sub(lambda found: f"{found[1] or ''}{MARK}", text)
     return text

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from operator import truediv
 from statistics import median
 
 import msgspec
@@ -91,7 +92,7 @@ def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -
     each transfer's time."""
     if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
-    return tuple(own / seconds for own, seconds in zip(moved, timing.seconds, strict=True))
+    return tuple(map(truediv, moved, timing.seconds))
 
 
 def headline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -307,7 +308,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 
     def with_cells(self, change: Callable[[CellResult], CellResult]) -> Result:
         cells = tuple(map(change, self.cells))
-        status = worst(cell.status for cell in cells) if cells else self.status
+        status = worst(map(attrgetter("status"), cells)) if cells else self.status
         return replace(self, cells=cells, status=status)
 
 
@@ -376,7 +377,7 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
 
 def worst(statuses: Iterable[Status]) -> Status:
     present = set(statuses)
-    return next((status for status in _WORST_FIRST if status in present), "skip")
+    return next(filter(present.__contains__, _WORST_FIRST), "skip")
 
 
 def exit_code(run: Run) -> int:

@@ -193,10 +193,16 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     def addresses(self) -> dict[str, str]:
         """The PCI address of each accelerator, by the name of its memory (`cuda:0`). If no backend
         lists the accelerator, the name is the address itself."""
-        known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
-        known |= {d.memory: d.pci for d in self.all_devices if d.pci}
-        others = (f.address for f in self.known.pci if is_accelerator(f))
-        return known | {a: a for a in others if a not in known.values()}
+        found: dict[str, str] = {}
+        known: tuple[Accelerator | Device, ...] = (*self.known.accelerators, *self.all_devices)
+        for one in known:
+            if one.pci:
+                found[one.memory] = one.pci
+        listed = set(found.values())
+        for function in filter(is_accelerator, self.known.pci):
+            if function.address not in listed:
+                found[function.address] = function.address
+        return found
 
     @cached_property
     def endpoints(self) -> dict[str, str]:
@@ -204,7 +210,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def named(self) -> dict[str, str]:
-        return {address: name for name, address in self.addresses.items()}
+        return dict(zip(self.addresses.values(), self.addresses, strict=True))
 
     @cached_property
     def pci_tree(self) -> PciTree:

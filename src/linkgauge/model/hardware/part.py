@@ -73,8 +73,7 @@ class Part:
     @staticmethod
     def link(one: str, other: str) -> Part:
         places = sorted((one, other), key=_order)
-        ends = tuple(end for place in places if (end := _end_of(place)) is not None)
-        return Part("link", "-".join(places), ends)
+        return Part("link", "-".join(places), tuple(filter(None, map(_end_of, places))))
 
     @staticmethod
     def way(one: str, other: str) -> Part:

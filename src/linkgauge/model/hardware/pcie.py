@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -83,7 +84,7 @@ class PciTree:
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
-        self._below = grouped((one.parent, one.address) for one in self.functions.values())
+        self._below = grouped(map(attrgetter("parent", "address"), self.functions.values()))
         self._line = cache(self._find_line)
 
     def above(self, address: str) -> tuple[PciFunction, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,18 +85,18 @@ class Wiring:
         self._unsure: set[str] = set()  # places that were taken for switches without proof
         self._idle: dict[str, int] = {}  # by device: links that are down and have no known end
         # Accelerators that only PCI shows are listed under their address.
-        self._hidden = {one for name, one in machine.addresses.items() if name == one}
+        self._hidden = machine.addresses.keys() & set(machine.addresses.values())
         self._shared = shared = Shared()  # the links of thousands of devices are equivalent
-        self._near = {
-            **{memory: shared(f"host:{self._node(memory)}") for memory in machine.accelerators},
-            **{name: shared(f"host:{near}") for name, (_, near) in machine.devices.items()},
-        }
+        self._near: dict[str, str] = {}
+        for memory in machine.accelerators:
+            self._near[memory] = shared(f"host:{self._node(memory)}")
+        for name, (_, near) in machine.devices.items():
+            self._near[name] = shared(f"host:{near}")
         # Memories of nodes are equivalent if they are roughly as large, and both or neither have
         # CPUs.
-        self._nodes = {
-            name: f"{bool(cpus)} {round(math.log2(memory or 1))}"
-            for name, (cpus, memory) in machine.nodes.items()
-        }
+        self._nodes: dict[str, str] = {}
+        for name, (cpus, size) in machine.nodes.items():
+            self._nodes[name] = f"{bool(cpus)} {round(math.log2(size or 1))}"
         self.adapters = machine.endpoints.keys() - machine.addresses.keys()
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
@@ -103,10 +104,9 @@ class Wiring:
             if wire.bundle and known.bundle and wire.bundle.count < known.bundle.count:
                 found[frozenset((wire.a, wire.b))] = wire  # both ends report it
         self.wires = tuple(found.values())
-        ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
+        ends = chain.from_iterable(map(attrgetter("a", "b"), self.wires))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
         self.map = Map(places, self.wires, machine.known.routing)
-        self._directed = cache(self._find_directed)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
         self._between = cache(self._find_between)
@@ -129,7 +129,7 @@ class Wiring:
             links = list(self._fabric(memory))
             yield from links
             # A device has one path to the host: over its own fabric if that leads there.
-            if not any(wire.kind == "internal" for wire in links):
+            if "internal" not in map(attrgetter("kind"), links):
                 yield from self._pcie(memory, host)
         for adapter in sorted(self.adapters):
             if self._function(adapter) is not None:
@@ -297,46 +297,51 @@ class Wiring:
         if is_node(owner) and transfer.engine.kind == "ce":  # staged there
             pairs = {(end, owner) for end in ends}
         for one, other in sorted(pairs):
-            crossed, grades = self._between(one, other)
-            parts |= crossed
-            kinds += grades
+            between = self._between(one, other)
+            parts |= between.parts
+            kinds += between.kinds
         devices = self._machine.devices
         kinds += [devices[end][0] for end in ends if end in devices]
         kinds += [self._nodes[end] for end in ends if end in self._nodes]
         nodes = filter(is_node, ends)
         remote = any(self._near.get(one, node) != node for node in nodes for one in ends)
         kinds.append("remote" if remote else "near")
-        legs = [self._directed(str(begin), str(end)) for begin, end, *_ in transfer.legs()]
-        directed = legs[0] if len(legs) == 1 else frozenset[tuple[Part, bool]]().union(*legs)
+        directed = frozenset[tuple[Part, bool]]()
+        for begin, end, *_ in transfer.legs():
+            directed |= self._between(str(begin), str(end)).directed
         return Touched(frozenset(parts), tuple(kinds), directed)
 
-    def between(self, one: str, other: str) -> set[Part]:
-        return self._between(one, other)[0]
+    def between(self, one: str, other: str) -> frozenset[Part]:
+        return self._between(one, other).parts
 
-    def _find_between(self, one: str, other: str) -> tuple[set[Part], list[str]]:
+    def _find_between(self, one: str, other: str) -> Touched:
         crossed = self.route(one, other)
         if not crossed:
-            return set(), ["unknown" if crossed is None else "local"]
-        passed = {crossing.end for _, crossing in crossed} - {one, other}
-        parts = {wire.part for wire, _ in crossed}
-        parts.update(map(self._at, passed - self._machine.functions.keys()))
-        return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
+            return Touched(frozenset(), ("unknown" if crossed is None else "local",), frozenset())
+        parts, passed, grades = set[Part](), set[str](), list[str]()
+        directed: set[tuple[Part, bool]] = set()
+        for wire, crossing in crossed:
+            parts.add(wire.part)
+            passed.add(crossing.end)
+            grades += filter(None, (wire.grade,))
+            if wire.kind != "bridge":
+                directed.add((wire.part, crossing.forward))
+        parts.update(map(self._at, passed - {one, other} - self._machine.functions.keys()))
+        return Touched(frozenset(parts), tuple(sorted(grades)), frozenset(directed))
 
     def _at(self, place: str) -> Part:
         if place in self.switches:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))
 
-    def _find_directed(self, begin: str, end: str) -> frozenset[tuple[Part, bool]]:
-        crossed = self.route(begin, end) or ()
-        return frozenset((wire.part, c.forward) for wire, c in crossed if wire.kind != "bridge")
-
     def joints(self) -> dict[Part, set[Part]]:
         meeting: dict[str, set[Part]] = {}
         for wire in self.wires:
             for place in (wire.a, wire.b):
                 meeting.setdefault(place, set()).add(wire.part)
-        found = {Part.fabric_switch(place): meeting[place] for place in self.switches}
+        found: dict[Part, set[Part]] = {}
+        for place in self.switches:
+            found[Part.fabric_switch(place)] = meeting[place]
         for wire in self.wires:
             if wire.kind == "bridge":
                 links = found.setdefault(wire.part, set())

@@ -56,26 +56,31 @@ def estimates(
     with a figure that is not positive; None for all cells if no cell has several repetitions."""
     medians_of = cache(_medians)  # equal cells of a simulated machine have the same samples
     known = [medians_of(tuple(map(tuple, cell))) for cell in cells]
-    repeated = {own: _spread([own]) for own in known if len(own) > 1}
-    if not repeated:
+    every = [own for own in known if len(own) > 1]
+    if not every:
         return [None] * len(cells)
-    every = [own for own in known if own in repeated]
+    repeated: dict[Sequence[float], Spread] = {}
+    for own in every:
+        if own not in repeated:
+            repeated[own] = _spread([own])
     # A single repetition that is far off is the tail of what all similar cells show, and of two
     # repetitions, either may be.
-    limit = _UNLIKE * percentile(sorted(repeated[own].deviation for own in every), _NOISY)
+    limit = _UNLIKE * percentile(sorted([repeated[own].deviation for own in every]), _NOISY)
     unlike = {own for own in repeated if len(own) > 2 and _typical(own) > limit}
     like = [own for own in every if own not in unlike]
     pool = _spread(like)
-
-    def estimate(own: Sequence[float]) -> Estimate | None:
+    found: list[Estimate | None] = []
+    for own in known:
+        if not own:
+            found.append(None)
+            continue
         spread, pooled = (repeated[own], 1) if own in unlike else (pool, len(like))
         # However quiet similar cells are, a range is not below what the cell's own repetitions
         # show to be the standard error of the difference of two runs.
         least = repeated[own].deviation if own in repeated else 0.0
         reach = max(_reach(spread, len(own), recorded, runs), least * _of_two(len(own)))
-        return Estimate(reach, int(spread.degrees), pooled)
-
-    return [estimate(own) if own else None for own in known]
+        found.append(Estimate(reach, int(spread.degrees), pooled))
+    return found
 
 
 def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: float | None) -> float:
@@ -112,7 +117,7 @@ def _spread(cells: Sequence[Sequence[float]]) -> Spread:
 def _medians(cell: Repetitions) -> tuple[float, ...]:
     if not cell or min(map(min, cell)) <= 0:
         return ()
-    return tuple(math.log(median(samples)) for samples in cell)
+    return tuple(map(math.log, map(median, cell)))
 
 
 def may_lead(share: float, repetitions: int) -> bool:

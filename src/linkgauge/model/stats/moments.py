@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ class Moments(NamedTuple):
     @staticmethod
     def over(values: Iterable[float]) -> Moments:
         own = tuple(values)
-        return Moments(len(own), math.fsum(own), math.fsum(one * one for one in own))
+        return Moments(len(own), math.fsum(own), math.fsum(map(mul, own, own)))
 
     def without(self, other: Moments) -> Moments:
         return Moments(self.n - other.n, self.sum - other.sum, self.squares - other.squares)
