@@ -78,7 +78,7 @@ def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -
 
 
 def _is_complete(cell: CellResult, least: int, settings: Settings) -> bool:
-    if any(isinstance(note, NotRepeated) for note in cell.notes):
+    if NotRepeated in map(type, cell.notes):
         return True
     return settings.samples is not None and len(cell.repetitions) >= least
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,6 +74,7 @@ class _Cell(msgspec.Struct, eq=False):
     peers: _Peers
     together: list[_Cell]
     taken: tuple[CellResult, ...] = ()
+    samples: int = 0
     merged: CellResult | None = None
     took: float = 0.0
     picked: bool = False
@@ -152,7 +154,7 @@ class Repetitions:
 
     def _repetition_now(self, due: Iterable[_Cell]) -> None:
         self._due = set(due)
-        self._waiting = Counter(one.peers for one in self._due)
+        self._waiting = Counter(map(attrgetter("peers"), self._due))
 
     def _spent_on(self, spending: Spending) -> Collection[_Cell]:
         """Returns the cells to measure next under a user's time budget: unmeasured cells, else
@@ -216,7 +218,7 @@ class Repetitions:
     def add(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a repetition that has ended, after `at` seconds of measuring."""
         one = self._tables[table][cell.place]
-        one.taken = (*one.taken, cell)
+        one.taken, one.samples = (*one.taken, cell), one.samples + len(cell.samples)
         one.peers.merged = False
         if at is not None:
             one.took, self.at = at - self.at, at
@@ -236,8 +238,9 @@ class Repetitions:
     def again(self, cells: Iterable[CellAt]) -> None:
         """Adds a pass over these cells and all cells measured with them, even if their time is used
         up. The time left of a user's budget is then spent on imprecise cells."""
-        asked = [self._tables[cell.table][cell.place] for cell in cells]
-        self._again = {one for own in asked for one in own.together}
+        self._again = set()
+        for cell in cells:
+            self._again.update(self._tables[cell.table][cell.place].together)
         if self.has_time_left and self._spending is not None:
             self._spending.end_reaching()
             for one in self._cells:
@@ -261,11 +264,13 @@ class Repetitions:
         every = enumerate(self._tables)
         return [at for at, own in every if not own or any(one.taken for one in own.values())]
 
-    def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
+    def left(self) -> list[list[PlannedCell]]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
-        return tuple(
-            tuple(one.planned for one in own.values() if one in self._due) for own in self._tables
-        )
+        left: list[list[PlannedCell]] = [[] for _ in self._plan]
+        for one in self._cells:
+            if one in self._due:
+                left[one.table].append(one.planned)
+        return left
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
         """Estimates the seconds until all cells have their least number of repetitions."""
@@ -289,7 +294,6 @@ class Repetitions:
 
     def repetition(self, table: int, cell: PlannedCell) -> Repetition:
         one = self._tables[table][cell.place]
-        samples = sum(len(repetition.samples) for repetition in one.taken)
         is_bounded = self._spending is None and one not in self._again
         used = spent(*one.taken) if is_bounded else 0.0
         most = None
@@ -297,12 +301,14 @@ class Repetitions:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
         number = self.turn if self._spending is None else len(one.taken)
-        return Repetition(number, samples, used, self._plan[table].benchmark, most=most)
+        return Repetition(number, one.samples, used, self._plan[table].benchmark, most=most)
 
     def is_whole(self, table: int) -> bool:
         """Whether a table's results are final: all cells equivalent to its cells have ended."""
-        kinds = {one.peers for one in self._tables[table].values()}
-        return all(one.ended for peers in kinds for one in peers.cells)
+        for peers in set(map(attrgetter("peers"), self._tables[table].values())):
+            if not all(map(attrgetter("ended"), peers.cells)):
+                return False
+        return True
 
     def cells(self, table: int) -> list[CellResult]:
         """Returns a table's measured cells in the plan's order, with their repetitions merged."""

@@ -81,7 +81,7 @@ def label_name(label: str) -> str:
 
 def check_writable(out: Path) -> None:
     """Raises InputError if this folder cannot be created or written to."""
-    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    there = next(filter(Path.exists, (out.absolute(), *out.absolute().parents)))
     probe = there / f".linkgauge-{os.getpid()}"
     try:
         probe.mkdir(exist_ok=True)  # root may write where a file system refuses it

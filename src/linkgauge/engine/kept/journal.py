@@ -10,12 +10,14 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -321,32 +323,34 @@ def assemble(records: Sequence[Record], repetitions: MeasuredCells | None = None
     from the records). Cells that were not measured are absent."""
     opened = opening(records)
     repetitions = repetitions or repetitions_of(records)
-    measured = [repetitions.cells(number) for number in range(len(opened.plan))]
-    left = [record.files for record in records if isinstance(record, Left)]
-    ends = [record for record in records if isinstance(record, Closed)]
+    results: list[Result] = []
+    for number, table in enumerate(opened.plan):
+        cells = repetitions.cells(number)
+        if cells or not table.cells:  # a table without planned cells keeps the plan's reason
+            results.append(result_of(table, cells))
+    of: defaultdict[type, list[Any]] = defaultdict(list)
+    for record in records:
+        of[type(record)].append(record)
+    end = of[Closed][-1] if of[Closed] else None
     return by_name(
         Run,
         opened,
         schema=SCHEMA,
         budget=opened.budget or msgspec.UNSET,
-        resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
-        finished=ends[-1].finished if ends else None,
-        after=ends[-1].after if ends else None,
-        kernel_log=joined_known(record.log for record in records if isinstance(record, Logged)),
-        results=tuple(
-            result_of(table, cells)
-            for table, cells in zip(opened.plan, measured, strict=True)
-            if cells or not table.cells  # a table without planned cells keeps the plan's reason
-        ),
-        profiler_files=left[-1] if left else (),
-        lost=next((record.rank for record in records if isinstance(record, LossRecord)), None),
+        resumed=tuple(map(attrgetter("started"), of[Resumed])),
+        finished=end and end.finished,
+        after=end and end.after,
+        kernel_log=joined_known(map(attrgetter("log"), of[Logged])),
+        results=tuple(results),
+        profiler_files=of[Left][-1].files if of[Left] else (),
+        lost=of[LossRecord][0].rank if of[LossRecord] else None,
     )
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
     """Returns a table's result. Its reason is from the plan, or is shared by all failed cells."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
-    status = worst(cell.status for cell in cells)
+    status = worst(map(attrgetter("status"), cells))
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
     own = {"reason": table.reason or shared, "status": status, "cells": tuple(cells)}
     return by_name(Result, table, **own, average=average_bus(cells))

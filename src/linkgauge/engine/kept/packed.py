@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from math import nan
+from operator import attrgetter
 from sys import byteorder
 
 import msgspec
@@ -63,13 +64,12 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
 
 def _bytes_follow(count: int) -> bytes:
     """Returns the MessagePack header (bin 8, bin 16 or bin 32) of a value of `count` bytes."""
-    size = next(size for size in (1, 2, 4) if count < 1 << 8 * size)
+    size = 1 if count < 1 << 8 else 2 if count < 1 << 16 else 4
     return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
 
-def _series(cell: CellResult) -> Iterator[Sequence[float]]:
-    yield cell.samples
-    yield from (one.samples for one in cell.series)
+def _series(cell: CellResult) -> Sequence[Sequence[float]]:
+    return (cell.samples, *map(attrgetter("samples"), cell.series))
 
 
 def _row(of: Summary | None) -> list[float]:

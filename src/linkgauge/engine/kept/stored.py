@@ -54,13 +54,11 @@ def spread_texts(result: Result) -> Result:
 
 def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
     changed: dict[Expected, Expected] = {}
-    for cell in result.cells:
-        if cell.expected is not None and cell.expected not in changed:
-            changed[cell.expected] = change(cell.expected)
-    cells = (
-        cell if cell.expected is None else replace(cell, expected=changed[cell.expected])
-        for cell in result.cells
-    )
+    cells = list(result.cells)
+    for at, cell in enumerate(cells):
+        if (known := cell.expected) is not None:
+            changed[known] = changed.get(known) or change(known)
+            cells[at] = replace(cell, expected=changed[known])
     return replace(result, cells=tuple(cells))
 
 

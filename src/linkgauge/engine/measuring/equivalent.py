@@ -66,7 +66,7 @@ class EquivalentCells:
         # Drawn by what the cells have in common: it does not matter which of them is measured.
         self._simulated.draw, self._simulated.equivalent = crc32(repr(key).encode()), equivalent.key
         # Equivalent cells use one order, so that a resumed run has the same figures.
-        ordered = tuple([cell.transfers[number] for number in equivalent.order])
+        ordered = tuple(map(cell.transfers.__getitem__, equivalent.order))
         (result,) = measure([replace(cell, transfers=ordered)], size, repetition)
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
         named = {

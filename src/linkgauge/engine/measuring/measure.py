@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from math import isfinite
+from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Concurrent, Note, Profiled
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Report
+from linkgauge.model.transfer import Report, Transfer
 
 from .measurement import Extra, Measurement
 from .pool import BufferPool
@@ -113,14 +114,14 @@ class _Together:
         if self._profiler is not None:
             self._notes.append(Profiled(self._profiler))
         self._on_phase = on_phase
-        self._owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
-        self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
-        self._copies: list[Copy] = []
+        self._owners: dict[Backend, None] = {}
+        self._numbered: dict[int, Sequence[Transfer]] = {}
         for cell in cells:
             cell.definition = known.definition if known else None
-        self._numbered = {
-            repetition.passed + cell.planned.number: cell.planned.transfers for cell in cells
-        }
+            self._owners |= dict.fromkeys(cell.backends)
+            self._numbered[repetition.passed + cell.planned.number] = cell.planned.transfers
+        self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
+        self._copies: list[Copy] = []
 
     def carry_out(self, pool: BufferPool) -> Repeated:
         self._enter("allocate")
@@ -162,16 +163,14 @@ class _Together:
             self._enter("verify")
             extra = self._extra(group, times)
             split = self._split((*taken.timings, last))
-            results = tuple(
-                cell.report(
-                    taken, own[:-1], own[-1], sensed.readings(cell.devices), self._notes, extra
-                )
-                for cell, own in zip(self._cells, split, strict=True)
-            )
-            for cell, result in zip(self._cells, results, strict=True):
+            results: list[CellResult] = []
+            for cell, own in zip(self._cells, split, strict=True):
+                readings = sensed.readings(cell.devices)
+                result = cell.report(taken, own[:-1], own[-1], readings, self._notes, extra)
                 if sample.policy.steady and result.verified:
                     cell.know_contents(pool)
-            return Repeated(results, Known(sample, results[0].definition))
+                results.append(result)
+            return Repeated(tuple(results), Known(sample, results[0].definition))
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -181,7 +180,7 @@ class _Together:
 
     def _prepare(self) -> Group:
         copies = self._copies
-        owners = [backend for cell in self._cells for backend in cell.backends]
+        owners = list(chain.from_iterable(map(attrgetter("backends"), self._cells)))
         operation, workload = self._cells[0].planned.operation, self._cells[0].planned.workload
         if workload is not None:
             if follows(owners[0], Works):  # type: ignore[type-abstract]
@@ -192,8 +191,7 @@ class _Together:
             len(self._cells) > 1 or len(set(owners)) > 1
         ):
             raise Unsupported("latencies are measured one at a time")
-        # Host threads last: their endless copies end once the others have.
-        for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):
+        for place, owner in enumerate(owners):
             places[owner].append(place)
         alone = not self._virtual and all(copy.endless for copy in copies)
         group: Group
@@ -202,14 +200,17 @@ class _Together:
         else:
             from .combined import CombinedGroup  # loaded for several backends alone
 
+            # Host threads last: their endless copies end once the others have.
+            ordered = sorted(places.items(), key=lambda one: one[0].name == "host")
             with ExitStack() as opened:
                 groups = [
                     opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
-                    for backend, own in places.items()
+                    for backend, own in ordered
                 ]
                 lasting = SamplingPolicy().seconds if alone else 0.0
-                group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
-        if any(cell.is_tracked for cell in self._cells):
+                each = tuple(own for _, own in ordered)
+                group = CombinedGroup(groups, each, opened.pop_all(), lasting)
+        if any(map(attrgetter("is_tracked"), self._cells)):
             from .combined import TrackedGroup
 
             return TrackedGroup(group)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter, methodcaller
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,8 +159,8 @@ class Measurement:
         )
         self.copies = tuple(made or self._allocate(pool, first_seed, repetition))
         self._compared = tuple(self._find_compared())
-        used = (buffer for copy in self.copies for buffer in (copy.source, copy.destination))
-        self._buffers = tuple(buffer for buffer in used if buffer is not None)
+        used = chain.from_iterable(map(attrgetter("source", "destination"), self.copies))
+        self._buffers = tuple([buffer for buffer in used if buffer is not None])
 
     def _ranks(
         self, work: Collective, pool: BufferPool, seed: int, repetition: int
@@ -305,7 +307,7 @@ class Measurement:
         if self.verifies:
             problem = problem or next(self._mismatches(last), None)
         definition = self.definition or definition_of(self.planned, timings)
-        placements = tuple(buffer.placement() for buffer in self._buffers)
+        placements = tuple(map(methodcaller("placement"), self._buffers))
         has_parts = len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
         return by_name(
             CellResult, extra, taken, self.planned,
@@ -315,14 +317,14 @@ class Measurement:
             notes=tuple(dict.fromkeys((*notes, *self._notes()))),
             bytes=self.planned.bytes_reported(self._size),
             verified=problem is None if self.verifies else None,
-            locked=joining.all_known(placement.locked for placement in placements),
+            locked=joining.all_known(map(attrgetter("locked"), placements)),
             placement=placements,
             samples=self.figures(timings, taken.loops, definition),
             repetitions=(taken.gates,),
             parts=tuple(self._parts(taken.loops, timings, definition)) if has_parts else (),
             readings=readings,
             definition=definition,
-            counters=total(timing.counters for timing in timings),
+            counters=total(map(attrgetter("counters"), timings)),
         )  # fmt: skip
 
     def _parts(
