@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
 from types import UnionType
@@ -227,7 +228,7 @@ def forms_of(hint: Any, kind: type[Options]) -> list[Format]:
 
     (document,) = hint.__metadata__
     forms = [form for form in formats().values() if form.is_document and document.has(form)]
-    if not all(form.hook.is_ours for form in forms):
+    if not all(map(attrgetter("hook.is_ours"), forms)):
         taken = {"help", *(name.replace("_", "-") for name, _, _ in members(kind))}
         forms = [form for form in forms if form.hook.is_ours or form.name not in taken]
     return forms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import msgspec
 
@@ -150,7 +150,7 @@ def make_plan(
             plan.append(msgspec.structs.replace(table, cells=cells, simulated=simulated))
     for size in sizes:
         tried = [cell for table in plan if table.size == size for cell in table.cells]
-        if tried and all(cell.reason for cell in tried):
+        if tried and all(map(attrgetter("reason"), tried)):
             raise InputError(f"size {format_size(size)} does not fit: {tried[0].reason}")
     return tuple(plan)
 
@@ -205,7 +205,7 @@ def _table(
             by_name(
                 PlannedCell,
                 cell,
-                transfers=tuple([shared(transfer) for transfer in cell.transfers]),
+                transfers=shared.each(cell.transfers),
                 reason=reason,
             )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)

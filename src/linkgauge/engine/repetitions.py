@@ -372,11 +372,11 @@ class Repetitions:
 
 
 def _always(cell: PlannedCell, settings: Settings, is_oversubscribed: bool) -> int:
+    if cell.does.product is None:
+        return REPETITIONS if is_oversubscribed else 1
     on_device = any(transfer.engine.owner.is_device for transfer in cell.transfers)
     # The speed of a product varies with the card's power.
-    if cell.does.product is not None and on_device and settings.simulation is None:
-        return PRODUCT_REPETITIONS
-    return REPETITIONS if is_oversubscribed or cell.does.product else 1
+    return PRODUCT_REPETITIONS if on_device and settings.simulation is None else REPETITIONS
 
 
 def _pick(peers: Sequence[_Cell]) -> None:
@@ -399,4 +399,4 @@ def _whole_rounds(done: set[_Cell]) -> set[_Cell]:
 
 def _may_end(one: _Cell) -> bool:
     is_over = spent(*one.taken) >= one.peers.settings.max_time
-    return is_over or any(repetition.status != "pass" for repetition in one.taken)
+    return is_over or not {"pass"}.issuperset(map(attrgetter("status"), one.taken))

@@ -275,7 +275,7 @@ class _TransferParser(Cursor):
             self.check_nic(engine.owner, source, destination, middle)
         if source.is_null and destination.is_null and not _computes(engine):
             raise NotationError("null to null moves nothing", self.text, middle)
-        if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
+        if not source.is_cpu == destination.is_cpu == engine.owner.is_cpu:
             problem = "a CPU's caches exchange lines only with another CPU"
             raise NotationError(problem, self.text, start)
         scale = 1

@@ -14,7 +14,8 @@ from linkgauge.model.operations.operation import Operation
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
     """Returns a group of copies. Only bulk copies need both a source and a destination."""
-    for transfer in (copy.transfer for copy in copies if does.name == "bulk-copy"):
+    for copy in copies if does.name == "bulk-copy" else ():
+        transfer = copy.transfer
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
             raise Unsupported(f"{transfer}: kernels make bulk copies, from one memory to another")
     return on.moving(copies, does)

@@ -57,7 +57,7 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    if not hardware.adapters and all(device.pci is None for device in hardware.devices):
+    if not hardware.adapters and not any(map(attrgetter("pci"), hardware.devices)):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -50,11 +51,10 @@ _STATED: dict[str, type] = {
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
         for link in hardware.links
-        if link.kind in ("fabric", "network") and {link.a, link.b} <= switches
+        if link.kind in ("fabric", "network") and {link.a, link.b} <= hardware.switch_names
     )
 
 
@@ -186,7 +186,7 @@ class SimTelemetry:
             link_speed=link.speed,
             link_width=link.width,
             clock=None if full is None else full * held,
-            temperature=max((one.celsius for one in hot), default=None),
+            temperature=max(map(attrgetter("celsius"), hot), default=None),
             throttled=(SLOWDOWN,) if held < 1 else (),
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )

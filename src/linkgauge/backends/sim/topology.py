@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 
 import msgspec
 
@@ -36,14 +37,14 @@ class SimTopology:
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
             self._devices[device.name] = device.group
-        self._adapters = {adapter.name for adapter in hardware.adapters}
+        self._adapters = set(map(attrgetter("name"), hardware.adapters))
         self._gpudirect = hardware.description.host.gpudirect
         self._links = hardware.links
         self._nodes = hardware.nodes
         self._switches: dict[str, SwitchGroup] = {}
         self._fabrics: list[str] = []
         self._network: set[str] = set()
-        self._roots = {node.name for node in hardware.nodes}
+        self._roots = set(map(attrgetter("name"), hardware.nodes))
         for switch in hardware.switches:
             match switch.group.kind:
                 case "pcie":

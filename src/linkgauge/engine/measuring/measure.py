@@ -23,6 +23,7 @@ from linkgauge.backends.protocol import (
     CollectingGroup,
     Copy,
     Group,
+    HasTelemetry,
     SamplingPolicy,
     SimulatedClock,
     Timing,
@@ -34,6 +35,7 @@ from linkgauge.engine.workers.outcomes import FIRST, Repetition, failed, receive
 from linkgauge.engine.workers.ranges import marked, profiled_by
 from linkgauge.model.documents.result import CellResult, Definition, RankTimes
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Concurrent, Note, Profiled
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report, Transfer
@@ -138,13 +140,14 @@ class _Together:
             sample = warm_up(group, self._settings, self._policy(group), self._busy, known)
             # After the warm-up, whose copies must not pass for the samples' work.
             self._enter("fill")
+            devices: dict[Memory, HasTelemetry] = {}
             for cell in self._cells:
                 cell.fill(pool)
+                devices.update(cell.devices)
             self._enter("measure")
             clocks = (one.clock for one in self._owners if follows(one, Clocked))  # type: ignore[type-abstract]
             clock = next(clocks, time.monotonic)
             cpu_clock = None if self._virtual else time.process_time
-            devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             # Formed one by one, and only where a profiler asks for them.
             names = (cell.range_name(self._repetition.benchmark) for cell in self._cells)
             with (

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -99,7 +100,7 @@ class _Graph:
         self._dead_ends = set(dead_ends)
         for here, own in self.adjacent.items():
             # A place with one neighbour is on no route between other places.
-            if len({end for _, end, _ in own}) < 2:
+            if len(set(map(itemgetter(1), own))) < 2:
                 self._dead_ends.add(here)
         self.reach = cache(self._reach)
         self._toward = cache(self._find_toward)

@@ -240,7 +240,8 @@ class Wiring:
 
     def is_unsure(self, begin: str, end: str) -> bool:
         """Whether the route passes a place that is assumed to be a switch, without proof."""
-        return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
+        crossed = self.route(begin, end) if self._unsure else None
+        return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
     def leaves(self, begin: str, end: str) -> bool:
         return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
