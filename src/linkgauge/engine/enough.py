@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from operator import attrgetter
 
 from linkgauge.engine.measuring.merging import spent
 from linkgauge.model.documents.result import BenchmarkTable, CellResult
-from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRepeated
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import relative_error
@@ -31,24 +31,14 @@ def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
     """Returns a key that equivalent cells share. Equivalent cells have the same kinds of figure,
     engines and memories, but their devices and directions may differ."""
     scales = not cell.does.follows_pointers
-    shapes = tuple(
-        [
-            (
-                transfer.engine.bare,
-                *sorted((_kind(transfer.source), _kind(transfer.destination))),
-                transfer.source.place == transfer.destination.place,
-                transfer.both_ways,
-                transfer.scale if scales else 1,
-            )
-            for transfer in cell.transfers
-        ]
-    )
+    shapes = list[Hashable]()
+    for transfer in cell.transfers:
+        ends = transfer.source, transfer.destination
+        is_within, scale = ends[0].place == ends[1].place, transfer.scale if scales else 1
+        kinds = sorted(map(attrgetter("space", "kind"), ends))
+        shapes.append((transfer.engine.bare, *kinds, is_within, transfer.both_ways, scale))
     figure = table.unit, cell.report, cell.operation, cell.workload
-    return table.backend, table.size, *figure, shapes
-
-
-def _kind(memory: Memory) -> tuple[str, str]:
-    return memory.space, memory.kind
+    return table.backend, table.size, *figure, tuple(shapes)
 
 
 def least_repetitions(equivalent: int) -> int:

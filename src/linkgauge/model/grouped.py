@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import count
 from typing import TypeVar
 
 _K = TypeVar("_K", bound=Hashable)
@@ -22,16 +24,9 @@ class Shared:
         return tuple(map(self._known.setdefault, values, values))  # type: ignore[arg-type]
 
 
-class Numbers:
-    def __init__(self) -> None:
-        self.known: dict[Hashable, int] = {}
-
-    def __call__(self, name: Hashable) -> int:
-        return self.known.setdefault(name, len(self.known))
-
-    def each(self, names: Iterable[Hashable]) -> list[int]:
-        known = self.known
-        return [known.setdefault(name, len(known)) for name in names]
+def numbering() -> defaultdict[Hashable, int]:
+    """Returns a mapping that numbers names from 0 on, as they are first looked up."""
+    return defaultdict(count().__next__)
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:

@@ -102,12 +102,6 @@ def schema_hook(kind: type) -> dict[str, str]:
     raise NotImplementedError(f"no schema of {kind.__name__}")
 
 
-def _engines_of(owner: Memory) -> tuple[EngineKind, ...]:
-    if owner.is_nic:
-        return NIC_ENGINES
-    return DEVICE_ENGINES if owner.is_device else HOST_ENGINES
-
-
 def _computes(engine: Engine) -> bool:
     return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
@@ -234,7 +228,8 @@ class _TransferParser(Cursor):
         if name not in _KINDS:
             problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
-        if name not in _engines_of(owner):
+        of_node = DEVICE_ENGINES if owner.is_device else HOST_ENGINES
+        if name not in (NIC_ENGINES if owner.is_nic else of_node):
             whose = "a host's node" if owner.is_host else f"{owner}"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
         count = None

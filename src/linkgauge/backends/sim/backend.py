@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -43,7 +44,7 @@ from .memory import SimBuffer, SimGroup
 from .quantities import Fraction
 from .resources import Demand, Likeness, Resources, Way, likeness_of, way_of
 from .run_position import Noise, RunPosition
-from .sensors import SimTelemetry, Symptoms, network_cards, network_counters, switch_links
+from .sensors import SimTelemetry, Symptoms, adapters, network_counters, switch_links
 from .trouble import Trouble
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
-        adapters, interfaces = network_cards(self._hardware, self._topology)
+        ports = list(adapters(self._hardware, self._topology))
         found = Inventory(
             host=inventory.details(self._hardware, self._topology, in_groups=grouped),
             pci=functions,
@@ -129,8 +130,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._description.routing,
             assumed=inventory.assumptions(self._hardware, self._topology),
             unknown=pci.unread(self._hardware),
-            adapters=adapters,
-            interfaces=interfaces,
+            adapters=tuple(map(itemgetter(0), ports)),
+            interfaces=tuple(map(itemgetter(1), ports)),
         )
         if found != self._looked:  # a large cluster's takes much memory
             self._looked = found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, count, repeat
 from operator import attrgetter
@@ -28,6 +29,7 @@ from .description import (
 
 _RANGE = re.compile(r"(.*?)([0-9]{1,5})\.\.([0-9]{1,5})")
 _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
+_NAME = attrgetter("name")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
 """The name space of made-up UUIDs. It keeps a machine's UUIDs always the same."""
@@ -130,23 +132,13 @@ def build(description: Description) -> Hardware:
     for switch in description.switches:
         names = _names("switch", switch.name)
         switches += map(SwitchUnit, names, repeat(switch))
-    known = _each_once("switches", (*nodes, *devices, *adapters, *switches))
-    links = tuple(_links(description, known))
-    _each_once("links", links)
-    return Hardware(
-        description, tuple(nodes), devices, tuple(switches), adapters, links, tuple(known)
-    )
-
-
-def _each_once(
-    what: str, parts: Iterable[NodeUnit | DeviceUnit | AdapterUnit | SwitchUnit | SimLink]
-) -> dict[str, None]:
-    names: dict[str, None] = {}
-    for part in parts:
-        if part.name in names:
-            raise _wrong(f"{what}: several have the name {part.name}")
-        names[part.name] = None
-    return names
+    known = tuple(map(_NAME, (*nodes, *devices, *adapters, *switches)))
+    links = tuple(_links(description, set(known)))
+    for what, several in (("switches", known), ("links", map(_NAME, links))):
+        for name, times in Counter(several).items():
+            if times > 1:
+                raise _wrong(f"{what}: several have the name {name}")
+    return Hardware(description, tuple(nodes), devices, tuple(switches), adapters, links, known)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:

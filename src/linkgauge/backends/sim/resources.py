@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.grouped import Numbers, Shared, sharing_first
+from linkgauge.model.grouped import Shared, numbering, sharing_first
 from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import Operation, ProductType
@@ -339,25 +339,25 @@ class Way(NamedTuple):
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
     """Returns how a transfer moves. `form` has numbers for names. `capacity` is in bytes/s."""
-    number = Numbers()
+    number = numbering()
     form = (
         transfer.engine.kind,
         transfer.engine.count,
         transfer.scale,
         transfer.both_ways,
         transfer.load,
-        *((one.space, one.kind, number(one.place)) for one in transfer.named),
-        tuple((number(name), weight, capacity[name]) for name, weight in demand.flow.usage),
+        *((one.space, one.kind, number[one.place]) for one in transfer.named),
+        tuple((number[name], weight, capacity[name]) for name, weight in demand.flow.usage),
         # A link's limit for one access counts while another transfer makes the opposite access.
         tuple(
-            (number(name[0]), name[1:], weight, capacity[name]) for name, weight in demand.opposed
+            (number[name[0]], name[1:], weight, capacity[name]) for name, weight in demand.opposed
         ),
         demand.flow.cap,
         demand.startup,
-        demand.queue and number(demand.queue),
+        demand.queue and number[demand.queue],
         demand.jitter,
     )
-    return Way(_digest(form), tuple(number.known), demand.queue)
+    return Way(_digest(form), tuple(number), demand.queue)
 
 
 # Thousands of transfers have the same few.
@@ -382,5 +382,6 @@ def likeness_of(ways: Sequence[Way]) -> Likeness:
     queues = [way.queue for way in ways if way.queue is not None]
     if len(queues) == len(set(queues)):  # else the order matters: a device runs several kernels
         order = sharing_first([way.names for way in ways])
-    pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
+    names = chain.from_iterable([ways[at].names for at in order])
+    pattern = tuple(map(numbering().__getitem__, names))
     return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

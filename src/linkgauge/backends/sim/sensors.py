@@ -66,10 +66,7 @@ def ports_of(unit: AdapterUnit) -> tuple[str, ...]:
     )
 
 
-def network_cards(
-    hardware: Hardware, topology: SimTopology
-) -> tuple[tuple[Adapter, ...], tuple[Interface, ...]]:
-    adapters, interfaces = list[Adapter](), list[Interface]()
+def adapters(hardware: Hardware, topology: SimTopology) -> Iterator[tuple[Adapter, Interface]]:
     for unit in hardware.adapters:
         ends = (
             link.b if link.a == unit.name else link.a
@@ -97,9 +94,7 @@ def network_cards(
                 pci=unit.pci,
                 rdma=unit.name,
             )
-            adapters.append(adapter)
-            interfaces.append(interface)
-    return tuple(adapters), tuple(interfaces)
+            yield adapter, interface
 
 
 def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCounters, ...]:

@@ -22,17 +22,12 @@ from .memory import SimBuffer
 from .resources import Demand, Resources
 
 _Kind = TypeVar("_Kind", bound=Fault)
+Touched = Callable[[Transfer], frozenset[str]]
+"""A function that returns the names of the parts that a transfer uses."""
 
 
 class Trouble:
-    """`touched` returns the names of the parts that a transfer uses."""
-
-    def __init__(
-        self,
-        faults: Sequence[Fault],
-        resources: Resources,
-        touched: Callable[[Transfer], frozenset[str]],
-    ) -> None:
+    def __init__(self, faults: Sequence[Fault], resources: Resources, touched: Touched) -> None:
         self._faults = faults
         self._strikes = [fault for fault in faults if isinstance(fault, Strike)]
         self._resources = resources

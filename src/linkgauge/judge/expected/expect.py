@@ -19,7 +19,7 @@ from linkgauge.model.documents.result import (
     NotJudged,
     PlannedCell,
 )
-from linkgauge.model.grouped import Numbers, sharing_first
+from linkgauge.model.grouped import numbering, sharing_first
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
@@ -78,7 +78,7 @@ class Expectations:
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self.machine, self._paths = machine, Paths(machine, ceilings)
         self._shapes: dict[Hashable, dict[Hashable, _PathShape]] = {}
-        self._kinds, self._names = Numbers(), Numbers()
+        self._kinds, self._names = numbering(), numbering()
         self._known: dict[Hashable, Expectation] = {}
         self._rates = cache(self._rates_of)
 
@@ -186,9 +186,10 @@ class Expectations:
                 meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
                 nodes = (node for node, _ in path.meets)
                 names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
-                own = Numbers()
-                form = uses, path.doubts, path.loose, meets, how, *own.each(names)
-                shape = _PathShape(path, self._kinds(form), tuple(self._names.each(own.known)))
+                own = numbering()
+                form = uses, path.doubts, path.loose, meets, how, *map(own.__getitem__, names)
+                each = tuple(map(self._names.__getitem__, own))
+                shape = _PathShape(path, self._kinds[form], each)
                 known[key] = shape
                 if not any(memory.is_host for memory in transfer.memories):
                     beside[key] = known[key]  # devices alone are as fast beside others
@@ -366,7 +367,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 def _equivalent(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Returns a key that is equal for paths which differ only in names of devices and links."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
-    return (*(shape.kind for shape in shapes), *Numbers().each(names))
+    return (*(shape.kind for shape in shapes), *map(numbering().__getitem__, names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
