@@ -98,21 +98,24 @@ def deferred(place: str) -> Callable[..., Any]:
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
     """Returns the additions of a kind: `MODULE:NAME` by name. Leaves out a plug-in's addition whose
     name is taken by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
-    return {name: place for name, (place, _) in _named(kind, taken).items()}
+    return {name: place for name, place, _ in _named(kind, taken)}
 
 
 def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
-    _, origin = _named(kind, taken).get(name, ("", OURS))
-    return Hook(f"the {_WORDS[kind]} {name!r}", origin)
+    what = f"the {_WORDS[kind]} {name!r}"
+    for known, _, origin in _named(kind, taken):
+        if known == name:
+            return Hook(what, origin)
+    return Hook(what, OURS)
 
 
-def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
+def _named(kind: Named, taken: Container[str]) -> Iterator[tuple[str, str, str]]:
     offered = (
         (name, place, origin)
         for room, origin in _with_origins()
         for name, place in getattr(room, kind).items()
     )
-    return {name: (place, origin) for name, place, origin in accepted(_WORDS[kind], offered, taken)}
+    return accepted(_WORDS[kind], offered, taken)
 
 
 def operation(name: str) -> Any:

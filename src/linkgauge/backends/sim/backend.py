@@ -341,7 +341,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
                 return None
         first = self._on_nodes(transfers[0])
         timed = first.memories if cell.report.is_latency else ()
-        latencies = tuple(self._resources.latency(one, first.engine.owner) for one in timed)
+        latencies = tuple([self._resources.latency(one, first.engine.owner) for one in timed])
         found = likeness_of(ways)
         memories = [one for at in found.order for one in self._on_nodes(transfers[at]).named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from signal import Signals
 from typing import Any, ClassVar
 
@@ -335,7 +336,7 @@ def parse_fault(text: str) -> Fault:
             f"for example --fault '{kind.example}'"
         )
         raise NotationError(problem, text, at)
-    known = {field.encode_name: field.name for field in _parameters(kind)}
+    known = dict(map(attrgetter("encode_name", "name"), _parameters(kind)))
     values: dict[str, Any] = {}
     for token in tokens[2:]:
         name, value = _read_parameter(kind, token, known)

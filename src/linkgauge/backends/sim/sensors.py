@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import product
@@ -111,21 +111,25 @@ def network_counters(hardware: Hardware, symptoms: Symptoms) -> tuple[NetworkCou
 class SimTelemetry:
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
-        self._fabric: dict[str, list[SimLink]] = {device.name: [] for device in hardware.devices}
+        self._fabric: defaultdict[str, list[SimLink]] = defaultdict(list)
         self._pcie: dict[str, SimLink] = {}
+        names = set(map(attrgetter("name"), self._devices))
+        units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
+        vendors: dict[str, int] = {}
+        for unit in units:
+            vendors[unit.name] = unit.group.vendor_id
+        joined = Counter[str]()
         for link in hardware.links:
-            for end in {link.a, link.b} & self._fabric.keys():
+            joined.update((link.a, link.b))
+            for end in {link.a, link.b} & names:
                 if link.kind == "pcie":
                     self._pcie.setdefault(end, link)
                 else:
                     self._fabric[end].append(link)
         # Of a card with a switch of its own, libraries read the slot's link: it is not simulated.
-        units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
-        of = {unit.name: unit.group.vendor_id for unit in units}
-        at = Counter(end for link in hardware.links for end in (link.a, link.b))
         for name, link in tuple(self._pcie.items()):
             (switch,) = {link.a, link.b} - {name}
-            if of[name] == of.get(switch) and at[switch] == 2:
+            if vendors[name] == vendors.get(switch) and joined[switch] == 2:
                 del self._pcie[name]
         self._healthy: list[Telemetry] = []
         self.nameless: list[Telemetry] = []
@@ -254,10 +258,10 @@ class Symptoms:
 
     def __init__(self, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults, self._cells, self._at = faults, cells, max(0, cells - 1)
-        self._now = [fault for fault in faults if self._at in fault.cells]
 
     def now(self, kind: type[_Kind], device: str) -> list[_Kind]:
-        return [one for one in self._now if isinstance(one, kind) and one.aims_at({device})]
+        here = [one for one in self._faults if isinstance(one, kind) and self._at in one.cells]
+        return [one for one in here if one.aims_at({device})]
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
         """Returns a PCIe link's state; None if speed or width are assumed or not described."""
@@ -281,8 +285,9 @@ class Symptoms:
 
     def rate(self, names: Set[str]) -> float:
         rate = 1.0
-        for fault in self._now:
-            rate *= fault.left(self._at) if fault.aims_at(names) else 1.0
+        for fault in self._faults:
+            if self._at in fault.cells and fault.aims_at(names):
+                rate *= fault.left(self._at)
         return rate
 
 

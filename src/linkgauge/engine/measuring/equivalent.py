@@ -5,9 +5,11 @@ noise, and each cell gets one of these results. On a real machine, every cell is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -28,12 +30,9 @@ statistics over equivalent cells stay meaningful (docs/simulation-method.md)."""
 Measure = Callable[[Sequence[PlannedCell], int, Repetition], tuple[CellResult, ...]]
 
 
-class _Repeated(NamedTuple):
-    """A repetition that equivalent cells share. `named` maps each name in `cell` to the index of
-    the transfer, the index in `Transfer.named`, and whether the name is only the memory's place."""
-
-    cell: CellResult
-    named: Mapping[str, tuple[int, int, bool]]
+_Repeated = tuple[CellResult, Sequence[tuple[str, str]]]
+"""A repetition that equivalent cells share, and the names of the memories and of their places in
+the transfers."""
 
 
 class EquivalentCells:
@@ -69,26 +68,18 @@ class EquivalentCells:
         ordered = tuple(map(cell.transfers.__getitem__, equivalent.order))
         (result,) = measure([replace(cell, transfers=ordered)], size, repetition)
         result = replace(result, samples=Shared().each(result.samples))  # most are equal
-        named = {
-            str(memory.place if is_place else memory): (number, which, is_place)
-            for number, transfer in enumerate(result.transfers)
-            for which, memory in enumerate(transfer.named)
-            for is_place in (False, True)
-        }
-        found = _Repeated(result, named)
+        named = chain.from_iterable(map(attrgetter("named"), result.transfers))
+        found = result, [(str(memory), str(memory.place)) for memory in named]
         if result.status == "pass":
             self._repeated[at] = found
         return (self._of(cell, found, equivalent.order),)
 
     def _of(self, cell: PlannedCell, repeated: _Repeated, order: Sequence[int]) -> CellResult:
-        found, named = repeated
-        ends = [cell.transfers[number].named for number in order]
-
-        def own(name: str) -> Memory:
-            number, which, is_place = named[name]
-            memory = ends[number][which]
-            return memory.place if is_place else memory
-
+        found, names = repeated
+        ends = chain.from_iterable([cell.transfers[number].named for number in order])
+        own: dict[str, Memory] = {}
+        for (name, place), memory in zip(names, ends, strict=True):
+            own[name], own[place] = memory, memory.place
         parts = found.parts
         if parts and any(place != at for place, at in enumerate(order)):
             moved = (replace(part, transfer=order[part.transfer]) for part in parts)
@@ -100,9 +91,9 @@ class EquivalentCells:
             transfers=cell.transfers,
             parts=parts,
             placement=self._shared(
-                tuple([_placed(one, own(one.memory)) for one in found.placement])
+                tuple([_placed(one, own[one.memory]) for one in found.placement])
             ),
-            readings=self._shared(tuple([_read(one, own(one.memory)) for one in found.readings])),
+            readings=self._shared(tuple([_read(one, own[one.memory]) for one in found.readings])),
         )
 
 
