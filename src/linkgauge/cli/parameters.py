@@ -42,9 +42,7 @@ _MOST_PROPOSALS = 1000
 class Offering(click.Parameter):
     """A parameter whose values a shell proposes: values from `offer`, or its metavar's words."""
 
-    def __init__(self, *args: Any, offer: Offer | None, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._offer = offer or self._words
+    offer: Offer | None = None
 
     def _words(self, typed: Typed) -> list[str]:
         words = (self.metavar or "").split("|")
@@ -53,7 +51,7 @@ class Offering(click.Parameter):
     def offered(self, ctx: Context, text: str) -> list[str]:
         """Returns the first values that begin with `text`, or none if another option is invalid."""
         try:
-            names = self._offer(Typed(text, ctx.params))
+            names = (self.offer or self._words)(Typed(text, ctx.params))
             return [*islice((name for name in names if name.startswith(text)), _MOST_PROPOSALS)]
         except LinkgaugeError:
             return []
@@ -68,10 +66,8 @@ class HelpOption(Offering, click.Option):
     input, such as a baseline. If an option of one value gets several values, InputError is raised
     for an input; for other options, the last value counts, and a message says so."""
 
-    def __init__(self, *args: Any, heading: str, is_input: bool = False, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.heading = heading
-        self.is_input = is_input
+    heading = ""
+    is_input = False
 
     def add_to_parser(self, parser: Any, ctx: Context) -> None:
         if self.is_flag or self.multiple or self.count:
@@ -82,26 +78,17 @@ class HelpOption(Offering, click.Option):
     def consume_value(self, ctx: Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         value, source = super().consume_value(ctx, opts)
         if source is ParameterSource.COMMANDLINE and isinstance(value, list) and not self.multiple:
-            value = value[-1] if ctx.resilient_parsing else self._only(value)
+            if len({*value}) > 1 and not ctx.resilient_parsing:
+                typed = " ".join(f"{self.opts[0]} {one}" for one in value)
+                if self.is_input:
+                    raise InputError(f"{typed}: give only one")
+                streams.complain(f"{typed}: the last one counts")
+            value = value[-1]
         return value, source
-
-    def _only(self, values: list[str]) -> str:
-        if len({*values}) > 1:
-            typed = " ".join(f"{self.opts[0]} {value}" for value in values)
-            if self.is_input:
-                raise InputError(f"{typed}: give only one")
-            streams.complain(f"{typed}: the last one counts")
-        return values[-1]
 
 
 class HelpArgument(Offering, click.Argument):
-    """An argument. `quoted` returns words with the quotes that the user forgot."""
-
-    def __init__(
-        self, *args: Any, quoted: Callable[[Sequence[str]], str] | None = None, **more: Any
-    ) -> None:
-        super().__init__(*args, **more)
-        self.quoted = quoted
+    quoted: Callable[[Sequence[str]], str] | None = None
 
     def get_usage_pieces(self, ctx: Context) -> list[str]:
         name = self.make_metavar(ctx)
@@ -134,10 +121,14 @@ def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
         settings["default"] = () if is_several else field.default
     if (action := settings.pop("action", None)) is not None:
         settings |= {"callback": partial(_instead, action), "expose_value": False}
+    made: click.Parameter
     if field.is_argument:
-        return HelpArgument([name], nargs=-1 if is_several else 1, **settings)
-    names = [name, *field.flags_of(name)]
-    return HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
+        made = HelpArgument([name], nargs=-1 if is_several else 1, **settings)
+    else:
+        names = [name, *field.flags_of(name)]
+        made = HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
+    vars(made).update(field.ours)
+    return made
 
 
 def _instead(
