@@ -274,7 +274,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], list[Noise]]:
-        refusals.check_known(self._description.known, copies, does)
+        if self._description.known is not None:
+            refusals.check_known(self._description.known, copies, does)
         transfers = [copy.transfer for copy in copies]
         each = [self._demand(one, self._threads(one, transfers), does) for one in transfers]
         demands = self._trouble.begin(copies, self._resources.facing(each))
@@ -293,7 +294,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         from .exchanging import SimCollective  # loaded for collectives alone
 
-        refusals.check_known(self._description.known, copies, named(work))
+        if self._description.known is not None:
+            refusals.check_known(self._description.known, copies, named(work))
         exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))

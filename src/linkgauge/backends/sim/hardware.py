@@ -127,7 +127,7 @@ def build(description: Description) -> Hardware:
     if not nodes:
         raise _wrong("host.nodes is empty: a host has at least one node")
     devices = tuple(_devices(description.devices))
-    adapters = tuple(_adapters(description.adapters, devices))
+    adapters = tuple(_adapters(description.adapters, devices)) if description.adapters else ()
     switches: list[SwitchUnit] = []
     for switch in description.switches:
         names = _names("switch", switch.name)

@@ -93,10 +93,10 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
     yield from of_copy_engine(transfer)
 
 
-def check_known(known: Collection[str] | None, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if `known` lacks this kind of measurement (None: all kinds are known)."""
-    kind = "" if known is None else known_by([copy.transfer for copy in copies], does)
-    if known is not None and kind not in known:
+def check_known(known: Collection[str], copies: Sequence[Copy], does: Operation) -> None:
+    """Raises Unsupported if `known` lacks this kind of measurement."""
+    kind = known_by([copy.transfer for copy in copies], does)
+    if kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")
 
 

@@ -20,12 +20,13 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 class Route(msgspec.Struct, frozen=True):
     """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
     totals over the route's links. `through` has the nodes whose root complexes traffic between
-    devices passes."""
+    devices passes. `leaves` says that it crosses a network, from one adapter to another."""
 
     crossings: tuple[Crossing, ...]
     latency: float
     jitter: float
     through: frozenset[str] = frozenset()
+    leaves: bool = False
 
 
 class SimTopology:
@@ -79,22 +80,17 @@ class SimTopology:
     def leaves(self, one: str, other: str) -> bool:
         """Whether traffic between two parts crosses a network, from one adapter to another."""
         route = self.route(one, other)
-        return route is not None and self._is_away(route.crossings)
-
-    def _is_away(self, crossings: Sequence[Crossing]) -> bool:
-        for crossing in crossings:
-            ends = crossing.begin, crossing.end
-            if crossing.link.kind == "network" and not self._adapters.isdisjoint(ends):
-                return True
-        return False
+        return route is not None and route.leaves
 
     def _route(self, source: str, target: str) -> Route | None:
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
         peers = source != target and {source, target} <= self._devices.keys() | self._adapters
-        if self._is_away(crossings):
-            return self._across(source, target, crossings)
+        for crossing in crossings:
+            ends = crossing.begin, crossing.end
+            if crossing.link.kind == "network" and not self._adapters.isdisjoint(ends):
+                return self._across(source, target, crossings)
         # With ACS, routes between devices turn at the root complex, not at a PCIe switch.
         if peers and (root := self._redirected(crossings)) is not None:
             crossings = tuple(
@@ -120,7 +116,7 @@ class SimTopology:
                     for each in route.crossings:
                         found.append(each._replace(share=each.share * crossing.share))
                     through |= route.through
-        return self._over(found, through)
+        return self._over(found, through, leaves=True)
 
     def _beside(self, begin: str, end: str) -> Iterator[Route]:
         # Without GPUDirect, traffic between device and adapter passes their node's memory.
@@ -130,13 +126,15 @@ class SimTopology:
             if (route := self.route(*pair)) is not None:
                 yield route
 
-    def _over(self, crossings: Sequence[Crossing], through: frozenset[str]) -> Route:
+    def _over(
+        self, crossings: Sequence[Crossing], through: frozenset[str], *, leaves: bool = False
+    ) -> Route:
         latency = variance = 0.0
         for crossing in crossings:
             kind = self._links[crossing.number].common
             latency += kind.latency * crossing.share
             variance += kind.jitter**2 * crossing.share
-        return Route(tuple(crossings), latency, math.sqrt(variance), through)
+        return Route(tuple(crossings), latency, math.sqrt(variance), through, leaves)
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
         passed = [crossing.end for crossing in crossings[:-1]]

@@ -244,23 +244,24 @@ class Wiring:
         return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
     def leaves(self, begin: str, end: str) -> bool:
-        return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
+        return "network" in map(attrgetter("link.kind"), self.map.route(begin, end) or ())
 
     def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        crossed = self.route(begin, end) or ()
-        passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
-        if self.leaves(begin, end):
-            passed &= self._near.keys()  # adapters reach the memory at each end by themselves
-        if passed and not any(map(is_node, (begin, end))):
-            return {}
+        passed = set[str]()
         found: dict[tuple[str, str], list[LinkBundle]] = {}
-        for wire, crossing in crossed:
+        for wire, crossing in self.route(begin, end) or ():
+            passed.add(crossing.end)
             if wire.bundle is not None:
                 ends = [
                     "switch" if place in self.switches else place
                     for place in (crossing.begin, crossing.end)
                 ]
                 found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
+        passed -= {begin, end, *self.switches}
+        if self.leaves(begin, end):
+            passed &= self._near.keys()  # adapters reach the memory at each end by themselves
+        if not found or (passed and not any(map(is_node, (begin, end)))):
+            return {}
         return {
             ends: LinkBundle.joined(
                 many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends)
