@@ -6,7 +6,7 @@ all its options. A field that is a format (`form: RunFormat`) adds a flag for ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from operator import attrgetter
 from os import PathLike, fspath
@@ -75,14 +75,12 @@ def reading_of(kind: Any) -> Reading | None:
 
 class Field(NamedTuple):
     """Defines an option or argument, except for its name and type. Types are str, int, float, bool,
-    Path, Time, Count and Literals, and `T | None` and tuples of these. `settings` are for click,
-    `ours` for what shows and completes it."""
+    Path, Time, Count and Literals, and `T | None` and tuples of these."""
 
     is_argument: bool
     default: Any
     flags: str | None
     settings: Mapping[str, Any]
-    ours: Mapping[str, Any]
 
     def __get__(self, options: object | None, kind: type) -> Any:
         return self if options is None else self.default
@@ -101,15 +99,13 @@ def option(
     *,
     default: Any = None,
     offer: Offer | None = None,
-    is_input: bool = False,
     **more: Any,
 ) -> Any:
     """Defines an option, or a switch if there is no `metavar`. `flags` (`-o --output`) replace the
     flag made from the field's name. `more` is passed to click."""
-    shown = {"help": help, "metavar": metavar, "show_default": True, **more}
+    shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
-    ours = {"heading": heading, "offer": offer, "is_input": is_input}
-    return Field(False, value, flags, shown, ours)
+    return Field(False, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
@@ -119,18 +115,11 @@ def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: 
 
 
 def argument(
-    metavar: str,
-    help: str,
-    *,
-    default: Any = None,
-    offer: Offer | None = None,
-    quoted: Callable[[Sequence[str]], str] | None = None,
-    **more: Any,
+    metavar: str, help: str, *, default: Any = None, offer: Offer | None = None, **more: Any
 ) -> Any:
-    """Defines an argument. `quoted` returns words with the quotes that the user forgot. `more` is
-    passed to click, such as `required=True`."""
-    settings = {"metavar": metavar, "help": help, "required": False, **more}
-    return Field(True, default, None, settings, {"offer": offer, "quoted": quoted})
+    """Defines an argument. `more` is passed to click, such as `required=True`."""
+    settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
+    return Field(True, default, None, settings)
 
 
 class CommandLine(NamedTuple):

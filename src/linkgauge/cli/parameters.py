@@ -88,6 +88,8 @@ class HelpOption(Offering, click.Option):
 
 
 class HelpArgument(Offering, click.Argument):
+    """An argument. `quoted` returns words with the quotes that the user forgot."""
+
     quoted: Callable[[Sequence[str]], str] | None = None
 
     def get_usage_pieces(self, ctx: Context) -> list[str]:
@@ -98,6 +100,10 @@ class HelpArgument(Offering, click.Argument):
         name, text = super().get_help_record(ctx)
         note = "required" if self.required else f"default: {self.default}" if self.default else ""
         return name, f"{text}  [{note}]" if note else text
+
+
+_OURS = ("heading", "is_input", "offer", "quoted")
+"""What shows, reads and completes a parameter. Click does not know it."""
 
 
 class _Read(click.ParamType[Any]):
@@ -121,13 +127,14 @@ def parameter(name: str, field: Field, hint: Any) -> click.Parameter:
         settings["default"] = () if is_several else field.default
     if (action := settings.pop("action", None)) is not None:
         settings |= {"callback": partial(_instead, action), "expose_value": False}
+    ours = {name: settings.pop(name) for name in _OURS if name in settings}
     made: click.Parameter
     if field.is_argument:
         made = HelpArgument([name], nargs=-1 if is_several else 1, **settings)
     else:
         names = [name, *field.flags_of(name)]
         made = HelpOption(names, multiple=is_several, is_flag=kind is bool, **settings)
-    vars(made).update(field.ours)
+    vars(made).update(ours)
     return made
 
 

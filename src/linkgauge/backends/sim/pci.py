@@ -70,18 +70,33 @@ class _BusNumbering:
         self._symptoms = symptoms
         self._groups = count() if grouped else None
         self._models = _models(hardware)
-        self._makers: dict[int, str] = {}
-        for (vendor, _), name in self._models.items():
-            self._makers[vendor] = name.split()[0]
-        self._units: dict[str, _Unit] = {}
-        for switch in hardware.switches:
-            self._units[switch.name] = switch
+        self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
+        units: tuple[_Unit, ...] = (*hardware.cards, *hardware.switches)
+        self._units = dict(zip(map(attrgetter("name"), units), units, strict=True))
         self._used: defaultdict[str, set[int]] = defaultdict(set)
+        for domain, bus in filter(None, map(_place, hardware.cards)):
+            self._used[domain].add(bus)
+        joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
+        for link in hardware.links:
+            if link.kind == "pcie":
+                joined[link.a].append((link.b, link))
+                joined[link.b].append((link.a, link))
+        self._below: dict[str, list[tuple[str, SimLink | None]]] = {}
+        reached = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
+        reached += map(attrgetter("name"), hardware.nodes)
+        cards, seen = set(map(attrgetter("name"), hardware.cards)), set(reached)
+        for here in reached:
+            self._below[here] = []
+            for there, link in joined[here]:
+                if there not in seen:
+                    seen.add(there)
+                    self._below[here].append((there, link))
+                    if there not in cards:
+                        reached.append(there)
         for unit in hardware.cards:
-            self._units[unit.name] = unit
-            if (place := _place(unit)) is not None:
-                self._used[place[0]].add(place[1])
-        self._below = _below(hardware, topology)
+            if unit.name not in seen:
+                near = topology.nearest_node(unit.name)
+                self._below[f"host:{near}"].append((unit.name, None))
 
     def functions(self) -> Iterator[PciFunction]:
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
@@ -183,35 +198,6 @@ class _BusNumbering:
             f"machine description: domain {domain} has no PCI bus left: give devices pci addresses "
             "in several domains"
         )
-
-
-def _below(
-    hardware: Hardware, topology: SimTopology
-) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """Returns the names below each part, with the links that lead down to them."""
-    joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
-    for link in hardware.links:
-        if link.kind == "pcie":
-            joined[link.a].append((link.b, link))
-            joined[link.b].append((link.a, link))
-    reached = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
-    reached += map(attrgetter("name"), hardware.nodes)
-    cards = set(map(attrgetter("name"), hardware.cards))
-    below: dict[str, list[tuple[str, SimLink | None]]] = {}
-    seen = set(reached)
-    for here in reached:
-        below[here] = []
-        for there, link in joined[here]:
-            if there not in seen:
-                seen.add(there)
-                below[here].append((there, link))
-                if there not in cards:
-                    reached.append(there)
-    for unit in hardware.cards:
-        if unit.name not in seen:
-            near = topology.nearest_node(unit.name)
-            below[f"host:{near}"].append((unit.name, None))
-    return below
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
