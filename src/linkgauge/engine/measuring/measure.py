@@ -78,8 +78,8 @@ def measure_together(
     and with "measure" after each sample. Errors of a cell, and all failures of a plug-in's backend,
     are not raised but become the cell's status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
-    transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
-    hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
+    transfers = chain.from_iterable(map(attrgetter("planned.transfers"), cells))
+    hook = hook_of_backends(map(attrgetter("engine.owner.backend"), transfers))
     try:
         with hook.asked(prints=True):
             try:

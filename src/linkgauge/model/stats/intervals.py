@@ -59,10 +59,7 @@ def estimates(
     every = [own for own in known if len(own) > 1]
     if not every:
         return [None] * len(cells)
-    repeated: dict[Sequence[float], Spread] = {}
-    for own in every:
-        if own not in repeated:
-            repeated[own] = _spread([own])
+    repeated = {own: _spread([own]) for own in dict.fromkeys(every)}
     # A single repetition that is far off is the tail of what all similar cells show, and of two
     # repetitions, either may be.
     limit = _UNLIKE * percentile(sorted([repeated[own].deviation for own in every]), _NOISY)
