@@ -35,20 +35,6 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=16_384)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link's usable share: `read` if the destination's engine copies, `write` if the source's."""
-
-    read: Share = Share(1.0)
-    write: Share = Share(1.0)
-
-
-class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes sent in the opposite direction for each byte of payload."""
-
-    read: Fraction = Fraction(0.0)
-    write: Fraction = Fraction(0.0)
-
-
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the fastest collectives exchange data. `efficiency` is the share of the links' rates that
     they reach. `reductions` is this share if switches reduce; null means `efficiency`."""
@@ -76,7 +62,8 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
-    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other. A link adds
+    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other, by access: `read`
+    if the destination's engine copies, `write` if the source's. A link adds
     `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
     to a figure. `both_each` has the highest rates of reads and of writes while both occur."""
 
@@ -89,10 +76,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     both: Rate | None = None
     both_each: dict[Access, Rate | None] = {}
     sm_both_each: dict[Access, Rate | None] | None = None
-    efficiency: Efficiency = Efficiency()
-    sm_efficiency: Efficiency | None = None
-    reverse: Reverse = Reverse()
-    sm_reverse: Reverse | None = None
+    efficiency: dict[Access, Share] = {}
+    sm_efficiency: dict[Access, Share] | None = None
+    reverse: dict[Access, Fraction] = {}
+    sm_reverse: dict[Access, Fraction] | None = None
     latency: Seconds = Seconds(0.0)
     jitter: Fraction = Fraction(0.0)
     speed: Positive | None = None

@@ -266,10 +266,12 @@ class Resources:
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
-            efficiency = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
-            ahead = part * crossing.share / getattr(efficiency, access)
-            returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
-            back = part * crossing.share * getattr(returns, access)
+            efficiency, returns = kind.efficiency, kind.reverse
+            if engine == "sm":
+                efficiency = efficiency if kind.sm_efficiency is None else kind.sm_efficiency
+                returns = returns if kind.sm_reverse is None else kind.sm_reverse
+            ahead = part * crossing.share / efficiency.get(access, 1.0)
+            back = part * crossing.share * returns.get(access, 0.0)
             for turn in self._turns_of(crossing, engine == "cpu"):
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
