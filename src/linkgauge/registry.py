@@ -102,11 +102,8 @@ def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
 
 
 def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
-    what = f"the {_WORDS[kind]} {name!r}"
-    for known, _, origin in _named(kind, taken):
-        if known == name:
-            return Hook(what, origin)
-    return Hook(what, OURS)
+    origins = dict(map(itemgetter(0, 2), _named(kind, taken)))
+    return Hook(f"the {_WORDS[kind]} {name!r}", origins.get(name, OURS))
 
 
 def _named(kind: Named, taken: Container[str]) -> Iterator[tuple[str, str, str]]:

@@ -355,12 +355,10 @@ class Repetitions:
             return
         if self.turn + 1 < self._least(peers) and not any(map(_may_end, peers.cells)):
             return
-        done = {
-            one
-            for one in peers.cells
-            if one.taken
-            and is_done(self._merged(one), self._least_of(one), peers.settings, peers.always)
-        }
+        done = set[_Cell]()
+        for one in filter(attrgetter("taken"), peers.cells):
+            if is_done(self._merged(one), self._least_of(one), peers.settings, peers.always):
+                done.add(one)
         for one in _whole_rounds(done):
             one.ended = True
 
