@@ -144,7 +144,7 @@ def concluded(
 
 @contextmanager
 def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator[None]:
-    """Says how to resume the run if a second signal ends this block."""
+    """If a second signal (SIGINT, SIGTERM) ends this block, prints how to resume the run."""
     try:
         yield
     except SystemExit:

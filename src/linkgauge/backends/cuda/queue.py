@@ -139,7 +139,8 @@ class EnqueuingGroup(Gated):
         self._seconds = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Closes the gate (start signal). Raises Unsupported if the calls do not fit behind it."""
+        """Makes the next calls wait for a start signal (a gate). Raises Unsupported if the queue
+        cannot hold them all."""
         if loops * batches > self.most_loops:
             many, most = loops * batches, self.most_loops
             raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")

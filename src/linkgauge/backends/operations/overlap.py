@@ -29,7 +29,8 @@ def launched(rounds: float, loops: int) -> int:
 
 class OverlapGroup(Gated):
     """Times copies and a kernel. A sample runs `copies`, then the kernel (`computing`), then both
-    (`together`). A Timing's `seconds` are for the kernel and each copy; its `span` is for both."""
+    (`together`). The `seconds` of a Timing are those of the kernel and of each copy
+    alone, its `span` is the time of `together`."""
 
     def __init__(
         self,

@@ -41,8 +41,8 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares runs of each label with the runs labelled `against`, by default the host's. Raises
-    InputError if no run has this label."""
+    """Compares the runs of each label with those labelled `against` (default: the label of runs on
+    a host, not in a virtual machine). Raises InputError if no run has this label."""
     labels = grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")

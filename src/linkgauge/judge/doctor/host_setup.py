@@ -74,9 +74,10 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         why = "if threads start at a low frequency, latencies and small copies vary"
         remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
-    elif not slow.isdisjoint(governor.split(", ")):
-        found = f"CPUs have the frequency governor {' or '.join(governor.split(', '))}"
-        why = "threads start at a low frequency, so latencies and small copies vary"
+    elif own := slow & {*(all_of_them := governor.split(", "))}:
+        which = "some CPUs" if len(all_of_them) > len(own) else "CPUs"
+        found = f"{which} have the frequency governor {' or '.join(sorted(own))}"
+        why = "threads on them start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
         yield Finding("governor", "warn", MACHINE, found, why, (remedy,))
 

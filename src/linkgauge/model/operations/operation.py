@@ -304,9 +304,7 @@ _ALL: tuple[Operation, ...] = (
     Operation("workload", "has no workload"),
     *(Operation(name, f"has no {name}", is_compared=False, outside=name) for name in OUTSIDE),
     *(
-        Operation(
-            name, "has no array kernels (backend host has)", by_device=True, array=ARRAYS[name]
-        )
+        Operation(name, "has no array kernels", by_device=True, array=ARRAYS[name])
         for name in ARRAY_NAMES
     ),
     *(

@@ -50,7 +50,7 @@ def percentiles(result: Result) -> Iterator[Table]:
     heads = (
         Column("path"), *(Column(f"p{100 * each:g}", True) for each in PERCENTILES),
         Column("worst", True), Column("samples", True),
-        Column("least to most, log scale", rank=1),
+        Column("histogram, log scale", rank=1),
     )  # fmt: skip
     unit = unit_of(result.unit).shown
     caption = f"{result.benchmark}{left_out}: percentiles of single samples ({unit})"

@@ -140,7 +140,7 @@ _CLASSES = {
     "NODE": "host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes",
     NETWORK: "the network between hosts",
-    UNKNOWN: "unknown: what joins them cannot be read, or is a hypervisor's",
+    UNKNOWN: "unknown: the bridges between them cannot be read, or are a hypervisor's",
 }
 """From close to far; devices joined by links of a fabric are closer."""
 

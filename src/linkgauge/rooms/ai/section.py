@@ -89,7 +89,7 @@ def _parts(done: WorkDone) -> Iterator[str]:
         if stage.summary is not None:
             yield _took(stage.name, stage.summary.median, done)
     if done.split_error is not None:
-        yield f"together the step within {done.split_error:.1%}"
+        yield f"their sum is the step's time within {done.split_error:.1%}"
     if done.communication is not None:
         yield _took("communication alone", done.communication, done)
     if done.exposed is not None:

@@ -111,9 +111,9 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = "each cell" if len(clear) == len(one.cells) else f"each of {count_of(len(clear))}"
-        seen = f"would show, with 90 % probability, a loss of {all_of_them} in {where}"
-        yield plain(seen if half == all_of_them else f"{seen}, of {half} in half of them")
+        where = "any cell" if len(clear) == len(one.cells) else f"any of {count_of(len(clear))}"
+        seen = f"sensitivity: with 90% probability, a loss of {all_of_them} in {where} would show"
+        yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")

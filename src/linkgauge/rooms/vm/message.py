@@ -12,7 +12,7 @@ from .domain import Domain
 _COSTS = (
     ("While the guest runs:", ("steal", "vcpus", "memory", "cell-memory")),
     (
-        "With a new definition, once the guest is shut down and started again:",
+        "Once the guest is shut down and started again:",
         (
             "sockets", "threads", "cells", "cell-vcpus", "cell-distances", "device", "device-node",
             "near-node", "topology-none", "cell-spans", "cell-list", "cell-of-none", "refused",
