@@ -172,8 +172,8 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
         why = "there is nothing to compare the figures with"
         if printed or compared_with(run):
             why = "only upper limits, or figures of other machines, are known"
-        first, *others = {cell.not_judged for cell in passed}
-        why = why if others else _NONE_JUDGED.get(first, why)
+        reason, *more = {cell.not_judged for cell in passed}
+        why = why if more else _NONE_JUDGED.get(reason, why)
         return unjudged or why
     found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
