@@ -98,15 +98,12 @@ def deferred(place: str) -> Callable[..., Any]:
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
     """Returns the additions of a kind: `MODULE:NAME` by name. Leaves out a plug-in's addition whose
     name is taken by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
-    return {name: place for name, place, _ in _named(kind, taken)}
+    return dict(map(itemgetter(0, 1), _named(kind, taken)))
 
 
 def hook_of(kind: Named, name: str, taken: Container[str] = ()) -> Hook:
-    what = f"the {_WORDS[kind]} {name!r}"
-    for known, _, origin in _named(kind, taken):
-        if known == name:
-            return Hook(what, origin)
-    return Hook(what, OURS)
+    origins = dict(map(itemgetter(0, 2), _named(kind, taken)))
+    return Hook(f"the {_WORDS[kind]} {name!r}", origins.get(name, OURS))
 
 
 def _named(kind: Named, taken: Container[str]) -> Iterator[tuple[str, str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import filterfalse
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from linkgauge.hooks import CORE, Hook, Unfit, expect
@@ -56,10 +58,7 @@ def hook_of_backend(name: str) -> Hook:
 def hook_of_backends(names: Iterable[str]) -> Hook:
     """Returns the error guard (hook) of the first plug-in that offers one of these backends, or
     linkgauge's own hook if no plug-in offers one."""
-    for hook in map(hook_of_backend, names):
-        if not hook.is_ours:
-            return hook
-    return CORE
+    return next(filterfalse(attrgetter("is_ours"), map(hook_of_backend, names)), CORE)
 
 
 def plugin_of(name: str) -> str | None:

@@ -262,7 +262,7 @@ class Repetitions:
     def shown(self) -> list[int]:
         """Returns the indices of the tables that are a run's results: others have no cell yet."""
         every = enumerate(self._tables)
-        return [at for at, own in every if not own or any(one.taken for one in own.values())]
+        return [at for at, own in every if not own or any(map(attrgetter("taken"), own.values()))]
 
     def left(self) -> list[list[PlannedCell]]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
@@ -341,8 +341,8 @@ class Repetitions:
     def _merged(self, one: _Cell) -> CellResult:
         if not one.peers.merged:
             one.peers.merged = True
-            cells = [cell for cell in one.peers.cells if cell.taken]
-            found = merge([cell.taken for cell in cells], self._settings)
+            cells = list(filter(attrgetter("taken"), one.peers.cells))
+            found = merge(list(map(attrgetter("taken"), cells)), self._settings)
             for cell, merged in zip(cells, found, strict=True):
                 cell.merged = merged
                 if len(cell.taken) == 1:  # one value takes the memory of two
@@ -355,12 +355,10 @@ class Repetitions:
             return
         if self.turn + 1 < self._least(peers) and not any(map(_may_end, peers.cells)):
             return
-        done = {
-            one
-            for one in peers.cells
-            if one.taken
-            and is_done(self._merged(one), self._least_of(one), peers.settings, peers.always)
-        }
+        done = set[_Cell]()
+        for one in filter(attrgetter("taken"), peers.cells):
+            if is_done(self._merged(one), self._least_of(one), peers.settings, peers.always):
+                done.add(one)
         for one in _whole_rounds(done):
             one.ended = True
 

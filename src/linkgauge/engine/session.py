@@ -289,13 +289,8 @@ def check_thermometer(settings: Settings, machine: Machine) -> None:
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
     """Returns a note if some backends of the plan ignore the options for the shape of copies, or
     None. Raises InputError if all backends ignore them."""
-    given = {
-        "--kernel": engines.kernel,
-        "--blocks": engines.blocks,
-        "--threads": engines.threads,
-        "--streams": engines.streams,
-    }
-    names = ", ".join(name for name, value in given.items() if value is not None)
+    shape = ("kernel", "blocks", "threads", "streams")
+    names = ", ".join(f"--{name}" for name in shape if getattr(engines, name) is not None)
     if not names:
         return None
     taking = {t.engine.owner.backend for _, cell in able(plan) for t in cell.transfers}

@@ -26,10 +26,9 @@ _CLEAR = 0.97
 
 class PcieChain:
     """A PCIe link between `function` and the `port` above (None if invisible). `speed` (GT/s) and
-    `width` (lanes) are the most that the known ends support. `both_speeds` and `both_widths` are
-    true if both ends are known. `loaded_*` are the highest of the latest readings under load.
-    `rose` are the errors counted during the run, by the end that counted and by severity, and
-    `again` is the number of packets sent again."""
+    `width` (lanes) are the most that the known ends support; `both_*` say if both are known.
+    `loaded_*` are the highest of the latest readings under load. `rose` are the errors that the
+    ends counted during the run, by severity, and `again` is the number of packets sent again."""
 
     def __init__(
         self,

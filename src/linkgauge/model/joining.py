@@ -37,11 +37,8 @@ def _rules(
     kind: type[Struct],
 ) -> tuple[Sequence[tuple[str, _Rule]], Callable[[Any], tuple[Any, ...]]]:
     # What else is noted at a field, as the kind of a text, is no function.
-    rules = [
-        (one.name, rule)
-        for one in fields(kind)
-        for rule in filter(callable, getattr(one.type, "__metadata__", ()))
-    ]
+    noted = [(one.name, getattr(one.type, "__metadata__", ())) for one in fields(kind)]
+    rules = [(name, rule) for name, each in noted for rule in filter(callable, each)]
     names = [name for name, _ in rules]
     return rules, attrgetter(*names, names[0])  # of one name it were no tuple
 

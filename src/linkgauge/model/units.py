@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -110,7 +111,7 @@ MOST_SIZES = 64
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Returns the sizes in a list, in bytes and without repeats. Sweeps (`1K:1G:x2`, `64K:1M:+64K`)
     never pass their end. Raises InputError for other texts and for too many sizes."""
-    found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
+    found = dict.fromkeys(chain.from_iterable(map(_sizes_of, text.split(","))))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
     return tuple(found)

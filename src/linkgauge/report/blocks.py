@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from linkgauge.model.grouped import grouped
 from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
-    from linkgauge.judge.compare.machine_state import Fact
-
     from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
@@ -259,26 +256,3 @@ class Page(NamedTuple):
     under: Sequence[Line]
     parts: Sequence[ShownSection]
     simulated: bool = False
-
-
-# In what machines and settings differ.
-
-
-def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
-    if not facts:
-        text = f"{where}: " if where else ""
-        return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
-    rows = [(Entry(fact.name), Entry(cut(said(fact, names)))) for fact in facts]
-    caption = f"what differs on {where}" if where else "what differs"
-    return Table(plain(caption, "strong"), (Column(""), Column("value (side)")), rows)
-
-
-def moved(fact: Fact) -> str:
-    return " → ".join(value or "unknown" for value in fact.values)
-
-
-def said(fact: Fact, names: Sequence[str]) -> str:
-    """Formats a fact's values: `580.1 (before); 590.2 (after)`."""
-    owners = grouped(zip(fact.values, names, strict=True))
-    return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())

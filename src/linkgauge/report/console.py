@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from linkgauge.model.printable import printable, unwrapped
-from linkgauge.report.words.figures import BARS
+from linkgauge.report.words.bars import BARS
 
 WIDE = 100_000
 """The columns of a pipe or a file, whose lines are for programs: nothing is wrapped or folded."""

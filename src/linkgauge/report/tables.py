@@ -1,5 +1,4 @@
-"""Writes tables of a run as CSV, JSON, Parquet or data frames (extra `analysis`). Figures are in SI
-units."""
+"""Writes tables of a run, in SI units: as CSV, JSON, Parquet or data frames (extra `analysis`)."""
 
 from __future__ import annotations
 

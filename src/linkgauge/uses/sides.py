@@ -27,7 +27,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
-from linkgauge.report.blocks import said
+from linkgauge.report.words.figures import said
 from linkgauge.report.words.sentences import first_of
 
 Say = Callable[[str], object]

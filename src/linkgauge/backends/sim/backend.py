@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -304,10 +304,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
-        endless = [copy.endless for copy in copies]
+        all_endless = all(map(attrgetter("endless"), copies))
         works: list[FlowWork] = []
         for copy, of in zip(copies, demands, strict=True):
-            repeats = copy.endless and not all(endless)
+            repeats = copy.endless and not all_endless
             works.append(FlowWork(of.flow, copy.size, of.startup, of.queue, repeats))
         return movements(works, self._trouble.capacity(demands))
 

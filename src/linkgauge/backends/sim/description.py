@@ -22,6 +22,7 @@ from linkgauge.model.names import hint
 from linkgauge.model.operations.collective import Algorithm
 from linkgauge.model.operations.operation import Operation
 from linkgauge.model.recorded import PathKind, kind_of
+from linkgauge.model.transfer import Access
 from linkgauge.registry import sources_of_machines
 
 from .quantities import Fraction, Rate, Seconds, Share, Size, WorkRate, quantity
@@ -32,34 +33,6 @@ SwitchType = Literal["pcie", "root", "fabric", "network"]
 Translation = Literal["passthrough", "translating"]
 Count = Annotated[int, msgspec.Meta(ge=1, le=16_384)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link's usable share: `read` if the destination's engine copies, `write` if the source's."""
-
-    read: Share = Share(1.0)
-    write: Share = Share(1.0)
-
-
-class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes sent in the opposite direction for each byte of payload."""
-
-    read: Fraction = Fraction(0.0)
-    write: Fraction = Fraction(0.0)
-
-
-class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates of reads and of writes in bytes/s (null: no limit)."""
-
-    read: Rate | None = None
-    write: Rate | None = None
-
-
-class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates between devices through a root complex, by IOMMU mode (null: no limit)."""
-
-    passthrough: Rate | None = None
-    translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,9 +62,10 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
-    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other. A link adds
+    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other, by access: `read`
+    if the destination's engine copies, `write` if the source's. A link adds
     `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
-    to a figure."""
+    to a figure. `both_each` has the highest rates of reads and of writes while both occur."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -100,12 +74,12 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     assumed: bool = False
     count: Count = 1
     both: Rate | None = None
-    both_each: EachWay = EachWay()
-    sm_both_each: EachWay | None = None
-    efficiency: Efficiency = Efficiency()
-    sm_efficiency: Efficiency | None = None
-    reverse: Reverse = Reverse()
-    sm_reverse: Reverse | None = None
+    both_each: dict[Access, Rate | None] = {}
+    sm_both_each: dict[Access, Rate | None] | None = None
+    efficiency: dict[Access, Share] = {}
+    sm_efficiency: dict[Access, Share] | None = None
+    reverse: dict[Access, Fraction] = {}
+    sm_reverse: dict[Access, Fraction] | None = None
     latency: Seconds = Seconds(0.0)
     jitter: Fraction = Fraction(0.0)
     speed: Positive | None = None
@@ -160,7 +134,8 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A host. `thread` is the rate of a thread in bytes/s. A thread takes `call` seconds to enqueue
     a copy, and `wait` seconds to notice the end of a copy in a ping-pong. If `gpudirect` is false,
-    data between devices of different hosts goes through the hosts' memory."""
+    data between devices of different hosts goes through the hosts' memory. `peers` limits traffic
+    between devices through a root complex, in bytes/s by IOMMU mode."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -172,7 +147,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     hypervisor: str | None = None
     iommu: Translation = "passthrough"
     gpudirect: bool = True
-    peers: PeerRates = PeerRates()
+    peers: dict[Translation, Rate | None] = {}
     governor: str = "performance"
     frequency_driver: str | None = None
     sockets: Count = 1

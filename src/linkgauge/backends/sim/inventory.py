@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from linkgauge.model.by_name import by_name
@@ -54,14 +55,13 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
     cpus: tuple[int, ...] = ()
     cores: set[tuple[int, int]] = set()
     kinds: set[tuple[int, int]] = set()
-    node_cpus: dict[int, tuple[int, ...]] = {}
+    node_cpus: dict[int, tuple[int, ...]] = dict(map(attrgetter("index", "cpus"), nodes))
     distances: dict[int, tuple[int, ...]] = {}
     for node in nodes:
         cpus += node.cpus
         socket = node.index * about.sockets // len(nodes)
         cores.update((socket, cpu // about.threads_per_core) for cpu in node.cpus)
         kinds.add((int(node.group.cache), len(node.cpus)))
-        node_cpus[node.index] = node.cpus
         distances[node.index] = _distances(node, hardware, topology)
     unknown: list[Gap] = []
     if about.architecture not in _ISA:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rules import Rule, of_copy_engine, of_threads
@@ -80,7 +81,7 @@ def rules_of(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> I
 def _of_device(transfer: Transfer) -> Iterator[Rule]:
     owner, kind = transfer.engine.owner, transfer.engine.kind
     yield not owner.is_device, f"{owner} has no {kind}: that is an engine of a device"
-    ends = [memory.place for memory in transfer.memories]
+    ends = list(map(attrgetter("place"), transfer.memories))
     by_ccl = f"a rank's buffers are in its own memory: {owner} -> {owner} by ccl"
     yield kind == "ccl" and ends != [owner, owner], by_ccl
     neither = f"{owner} holds neither end: it copies from or to its own memory"

@@ -84,12 +84,12 @@ class Resources:
             each = link.common.both_each
             for which, rate in (
                 (True, link.rate), (False, link.rate), ("both", link.common.both),
-                ("read", each.read), ("write", each.write),
+                ("read", each.get("read")), ("write", each.get("write")),
             ):  # fmt: skip
                 self._add((number, which), rate, names)
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
-            peers = getattr(self._host.peers, self._host.iommu)
+            peers = self._host.peers.get(self._host.iommu)
             self._add((node.name, "peers"), peers, {node.name})
         self.demand = cache(self._demand)
         self._shared = Shared()
@@ -265,10 +265,12 @@ class Resources:
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
-            efficiency = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
-            ahead = part * crossing.share / getattr(efficiency, access)
-            returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
-            back = part * crossing.share * getattr(returns, access)
+            efficiency, returns = kind.efficiency, kind.reverse
+            if engine == "sm":
+                efficiency = efficiency if kind.sm_efficiency is None else kind.sm_efficiency
+                returns = returns if kind.sm_reverse is None else kind.sm_reverse
+            ahead = part * crossing.share / efficiency.get(access, 1.0)
+            back = part * crossing.share * returns.get(access, 0.0)
             for turn in self._turns_of(crossing, engine == "cpu"):
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
@@ -307,11 +309,11 @@ class Resources:
 
 def _beside(kind: LinkKind, engine: EngineKind, access: Access) -> float:
     # Kernels may have a limit of their own for opposite accesses.
-    limit = getattr(kind.both_each, access)
+    limit = kind.both_each.get(access)
     if limit is None or engine != "sm" or kind.sm_both_each is None:
         return 1.0
-    own = getattr(kind.sm_both_each, access)
-    return float(limit / own) if own is not None else 0.0
+    own = kind.sm_both_each.get(access)
+    return limit / own if own is not None else 0.0
 
 
 def _opposite(resource: Resource) -> Resource:

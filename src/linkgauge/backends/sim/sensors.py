@@ -115,9 +115,7 @@ class SimTelemetry:
         self._pcie: dict[str, SimLink] = {}
         names = set(map(attrgetter("name"), self._devices))
         units: tuple[SwitchUnit | DeviceUnit, ...] = (*hardware.switches, *self._devices)
-        vendors: dict[str, int] = {}
-        for unit in units:
-            vendors[unit.name] = unit.group.vendor_id
+        vendors: dict[str, int] = dict(map(attrgetter("name", "group.vendor_id"), units))
         joined = Counter[str]()
         for link in hardware.links:
             joined.update((link.a, link.b))

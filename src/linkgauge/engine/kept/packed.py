@@ -43,10 +43,11 @@ class PackedRun:
 
 def _pieces(run: Run) -> Iterator[bytes | memoryview]:
     """Yields a PackedSamples as MessagePack, table by table."""
-    tables = [result.cells for result in run.results]
-    lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
+    tables = list(map(attrgetter("cells"), run.results))
+    every = chain.from_iterable(map(_series, chain.from_iterable(tables)))
+    lengths = array("I", map(len, every))
     values = sum(lengths) * _DOUBLE
-    rows = sum(len(cell.series) for cells in tables for cell in cells)
+    rows = len(lengths) - sum(map(len, tables))
     empty = memoryview(b"")
     whole = PackedSamples(id=run.id, lengths=_little(lengths), values=empty, summaries=empty)
     nothing, between = map(msgspec.msgpack.encode, (empty, "summaries"))
@@ -54,7 +55,7 @@ def _pieces(run: Run) -> Iterator[bytes | memoryview]:
     yield msgspec.msgpack.encode(whole).removesuffix(nothing + between + nothing)
     yield _bytes_follow(values)
     for cells in tables:
-        series = (one for cell in cells for one in _series(cell))
+        series = chain.from_iterable(map(_series, cells))
         yield _little(array("d", chain.from_iterable(series)))
     yield between + _bytes_follow(rows * ROW.size)
     for cells in tables:

@@ -78,8 +78,8 @@ def measure_together(
     and with "measure" after each sample. Errors of a cell, and all failures of a plug-in's backend,
     are not raised but become the cell's status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
-    transfers = chain.from_iterable(cell.planned.transfers for cell in cells)
-    hook = hook_of_backends(transfer.engine.owner.backend for transfer in transfers)
+    transfers = chain.from_iterable(map(attrgetter("planned.transfers"), cells))
+    hook = hook_of_backends(map(attrgetter("engine.owner.backend"), transfers))
     try:
         with hook.asked(prints=True):
             try:
@@ -204,15 +204,14 @@ class _Together:
             from .combined import CombinedGroup  # loaded for several backends alone
 
             # Host threads last: their endless copies end once the others have.
-            ordered = sorted(places.items(), key=lambda one: one[0].name == "host")
+            ordered = dict(sorted(places.items(), key=lambda one: one[0].name == "host"))
             with ExitStack() as opened:
                 groups = [
                     opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
-                    for backend, own in ordered
+                    for backend, own in ordered.items()
                 ]
                 lasting = SamplingPolicy().seconds if alone else 0.0
-                each = tuple(own for _, own in ordered)
-                group = CombinedGroup(groups, each, opened.pop_all(), lasting)
+                group = CombinedGroup(groups, tuple(ordered.values()), opened.pop_all(), lasting)
         if any(map(attrgetter("is_tracked"), self._cells)):
             from .combined import TrackedGroup
 

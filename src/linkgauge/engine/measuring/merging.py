@@ -141,8 +141,8 @@ def _figures(cell: CellResult) -> dict[str, Any]:
         parts.append(replace(part, summary=_summarized(part.samples, _better(cell, part))))
     for times in cell.iterations:
         iterations.append(replace(times, summary=summarize(times.samples, "lower")))
-    shown = {"modes": modes, "summary": summary}
-    return {**shown, "parts": tuple(parts), "iterations": tuple(iterations)}
+    more = {"parts": tuple(parts), "iterations": tuple(iterations)}
+    return {"modes": modes, "summary": summary, **more}
 
 
 # The parts of equal cells may come in another order, and have the same samples.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from operator import attrgetter
 from typing import NamedTuple
 
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
@@ -56,8 +57,8 @@ class BufferPool:
         key = (backend.name, memory, backend.reach(memory, engine), size, repetition % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
-                own = {one.memory: one.shares_host_memory for one in backend.devices()}
-                self._shares_host[backend.name] = own
+                own = map(attrgetter("memory", "shares_host_memory"), backend.devices())
+                self._shares_host[backend.name] = dict(own)
             of_device = self._shares_host[backend.name].get(str(memory.place))
             self._on_host[memory] = of_device is not False
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)

@@ -183,7 +183,7 @@ class LocalWorker:
         made: list[Measurement] = []
 
         def make(cell: PlannedCell) -> None:
-            names = [transfer.engine.owner.backend for transfer in cell.transfers]
+            names = list(map(attrgetter("engine.owner.backend"), cell.transfers))
             # A backend refuses, or a driver fails at its first call.
             with hook_of_backends(names).asked(prints=True):
                 backends = self._backends_for(cell, names)

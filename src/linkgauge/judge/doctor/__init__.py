@@ -41,8 +41,7 @@ FILES: Mapping[str, str] = {
     f"{_JUDGE}.curve_shape": "sizes",
     f"{__name__}.reach": "ways",
 }
-"""The files of checks, each with what the evidence must have for them to find anything. Others are
-not loaded."""
+"""The files of checks. Each is loaded if the evidence has what its checks need to find anything."""
 
 
 def checks_of(evidence: Evidence) -> tuple[Check[Evidence], ...]:

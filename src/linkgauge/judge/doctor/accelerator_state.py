@@ -47,8 +47,7 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Reports throttled clocks, by readings under load or, without such readings, by the device's
-    latest state. Reports clocks that are locked below their maximum, too."""
+    """Reports throttled clocks, by readings under load or else the last state, and locked ones."""
     why = "kernels are slower, and so are copies by kernels"
     for device in latest_accelerators(evidence).values():
         loaded = held_under_load(evidence).get(device.memory, [])
@@ -212,8 +211,7 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a power limit below the board's default or, if the default is unknown, below the
-    limit of other devices of the same model."""
+    """Reports a power limit below the default or, without one, below others' of the model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels and their copies are slower"
     for device in devices:

@@ -136,8 +136,7 @@ def _unmeasured(
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Reports refused peer access. The finding is only a note if no fabric joins the devices and no
-    device reaches the memory of another."""
+    """Reports refused peer access: a note if no fabric joins devices, nor any reaches another."""
     why = "copies between the devices go through host memory, or not at all"
     remedy = (*tools(evidence, "peers"), _PEERS)
     refused = [*_unmeasured("peer-access", "peer", evidence, why, *remedy)]

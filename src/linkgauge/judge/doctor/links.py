@@ -42,8 +42,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge with at least two slow links and no fast link, or with at least
-    three links that all are slow or counted errors."""
+    """Reports a switch or bridge with two or more links, all slow, or three, all slow or worn."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]

@@ -193,11 +193,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     def addresses(self) -> dict[str, str]:
         """The PCI address of each accelerator, by the name of its memory (`cuda:0`). If no backend
         lists the accelerator, the name is the address itself."""
-        found: dict[str, str] = {}
         known: tuple[Accelerator | Device, ...] = (*self.known.accelerators, *self.all_devices)
-        for one in known:
-            if one.pci:
-                found[one.memory] = one.pci
+        found = {one.memory: one.pci for one in known if one.pci}
         listed = set(found.values())
         for function in filter(is_accelerator, self.known.pci):
             if function.address not in listed:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -130,10 +130,8 @@ class _Graph:
         found = self._length(here, there)
         if found is None:
             return None
-        least = found[0]
-        for hop in (*before, *after):
-            least += hop.cost
-        return least
+        more: int = sum(map(attrgetter("cost"), (*before, *after)))
+        return found[0] + more
 
     def _between(self, source: str, target: str) -> tuple[_Hops, str, str, _Hops]:
         before, after = _Hops(), _Hops()

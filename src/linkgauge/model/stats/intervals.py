@@ -59,28 +59,22 @@ def estimates(
     every = [own for own in known if len(own) > 1]
     if not every:
         return [None] * len(cells)
-    repeated: dict[Sequence[float], Spread] = {}
-    for own in every:
-        if own not in repeated:
-            repeated[own] = _spread([own])
+    repeated = {own: _spread([own]) for own in dict.fromkeys(every)}
     # A single repetition that is far off is the tail of what all similar cells show, and of two
     # repetitions, either may be.
     limit = _UNLIKE * percentile(sorted([repeated[own].deviation for own in every]), _NOISY)
     unlike = {own for own in repeated if len(own) > 2 and _typical(own) > limit}
     like = [own for own in every if own not in unlike]
     pool = _spread(like)
-    found: list[Estimate | None] = []
-    for own in known:
-        if not own:
-            found.append(None)
-            continue
+    found: dict[Sequence[float], Estimate | None] = {(): None}
+    for own in set(known) - {()}:
         spread, pooled = (repeated[own], 1) if own in unlike else (pool, len(like))
         # However quiet similar cells are, a range is not below what the cell's own repetitions
         # show to be the standard error of the difference of two runs.
         least = repeated[own].deviation if own in repeated else 0.0
         reach = max(_reach(spread, len(own), recorded, runs), least * _of_two(len(own)))
-        found.append(Estimate(reach, int(spread.degrees), pooled))
-    return found
+        found[own] = Estimate(reach, int(spread.degrees), pooled)
+    return [found[own] for own in known]
 
 
 def _reach(spread: Spread, count: int, recorded: RecordedKind | None, runs: float | None) -> float:

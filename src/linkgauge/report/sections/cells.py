@@ -37,9 +37,9 @@ from linkgauge.report.results import (
     verdict,
     without_empty,
 )
+from linkgauge.report.words.bars import histogram
 from linkgauge.report.words.comparison import in_words, unit_in_words
 from linkgauge.report.words.expectations import is_judged
-from linkgauge.report.words.figures import histogram
 
 from .figures import ResultView
 

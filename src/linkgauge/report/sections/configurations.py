@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.benchmarks.vm import Aspect
 from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import count_of, unit_of
 from linkgauge.report import chart_specs
@@ -19,7 +20,7 @@ from linkgauge.report.blocks import (
     Span,
     Table,
     Tone,
-    fact_table,
+    cut,
     line,
     plain,
 )
@@ -27,7 +28,7 @@ from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import json_document
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
-from linkgauge.report.words.figures import TONES, signed, with_reach
+from linkgauge.report.words.figures import TONES, said, signed, with_reach
 
 _KINDS: dict[str, tuple[str, Tone]] = {
     "baseline": ("", ""),
@@ -121,6 +122,16 @@ def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Bloc
         where = label(one.accelerator) if len(comparisons) > 1 else ""
         if len(labels) > 1:
             yield fact_table(one.facts, labels, where)
+
+
+def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
+    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
+    if not facts:
+        text = f"{where}: " if where else ""
+        return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])
+    rows = [(Entry(fact.name), Entry(cut(said(fact, names)))) for fact in facts]
+    caption = f"what differs on {where}" if where else "what differs"
+    return Table(plain(caption, "strong"), (Column(""), Column("value (side)")), rows)
 
 
 FACTS = Section("facts", "What differs", 75, of_runs=lambda of: fact_tables(of.comparisons))

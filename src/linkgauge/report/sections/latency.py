@@ -13,7 +13,7 @@ from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
 from linkgauge.report.matrix import load, shown
 from linkgauge.report.results import figure, label, title_of
-from linkgauge.report.words.figures import histogram
+from linkgauge.report.words.bars import histogram
 
 from . import OneRun, Section
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of, format_size, percent, unit_of
-from linkgauge.report.blocks import Tone, moved
+from linkgauge.report.blocks import Tone
+
+from .bars import BARS
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.earlier import Since
+    from linkgauge.judge.compare.machine_state import Fact
     from linkgauge.judge.compare.what_changed import Changed
     from linkgauge.model.stats.changes import Direction
     from linkgauge.model.units import Better
@@ -94,23 +97,6 @@ def course(figures: Sequence[float], most: int) -> str:
     return "".join(BARS[min(step, len(BARS) - 1)] for step in steps)
 
 
-BARS = "▁▂▃▄▅▆▇█"
-BINS = 24
-
-
-def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """Draws a histogram of positive samples on a logarithmic axis. The highest bar is full."""
-    least, most = min(samples), max(samples)
-    width = math.log(most / least) / bins
-    counts = Counter(
-        min(bins - 1, int(math.log(sample / least) / width)) if width > 0 else 0
-        for sample in samples
-    )
-    tallest = max(counts.values())
-    bars = (-(-counts[at] * len(BARS) // tallest) for at in range(bins))
-    return "".join(BARS[bar - 1] if bar else " " for bar in bars).rstrip()
-
-
 # What changed between runs, in words.
 
 MOST_FACTS = 3
@@ -118,6 +104,16 @@ TONES: dict[Direction, Tone] = {
     "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
 }  # fmt: skip
 SAME = "~"
+
+
+def moved(fact: Fact) -> str:
+    return " → ".join(value or "unknown" for value in fact.values)
+
+
+def said(fact: Fact, names: Sequence[str]) -> str:
+    """Formats a fact's values: `580.1 (before); 590.2 (after)`."""
+    owners = grouped(zip(fact.values, names, strict=True))
+    return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())
 
 
 def said_of(group: Changed) -> str:

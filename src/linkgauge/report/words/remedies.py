@@ -44,8 +44,8 @@ _STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
 _VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
 _COMMENT = re.compile(r"\s# ")
 _FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
+# Three plain words in sequence, among words that NUL separates.
 _SENTENCE = re.compile(r"(?:^|\0)(?:[a-z]+(?:\0|$)){3}")
-"""Three plain words in sequence, among words that NUL separates."""
 _SECTION = re.compile(r"\[\w+\]")
 _PATH = re.compile(r"/etc/[\w./@-]+\w")
 _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")

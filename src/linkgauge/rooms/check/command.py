@@ -120,7 +120,7 @@ def checked(
 def _refuse_unlike(asked: CheckOptions, before: Sequence[RunFigures], settings: Settings) -> None:
     from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.judge.compare.likeness import settings_facts
-    from linkgauge.report.blocks import said
+    from linkgauge.report.words.figures import said
     from linkgauge.report.words.sentences import program
 
     facts = settings_facts([[run.settings for run in before], [settings]])

@@ -22,12 +22,12 @@ from linkgauge.model.documents.result import Run, RunVerdict, Status
 from linkgauge.model.printable import BriefRepr, printable
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
-from linkgauge.report.blocks import Block, Line, Prose, Span, line, said, text_of
+from linkgauge.report.blocks import Block, Line, Prose, Span, line, text_of
 from linkgauge.report.files import judged_document
 from linkgauge.report.forms import cells_of
 from linkgauge.report.sections.findings import blocks
 from linkgauge.report.words.expectations import lowest_share
-from linkgauge.report.words.figures import difference
+from linkgauge.report.words.figures import difference, said
 from linkgauge.report.words.groups import groups_of, headline, of_waivers
 from linkgauge.report.words.sentences import first_of
 from linkgauge.report.words.worst import more_of, worst_of

@@ -300,9 +300,9 @@ def baseline(asked: BaselineOptions) -> int:
     from linkgauge.judge.compare.baseline import baseline_of
     from linkgauge.judge.compare.likeness import unlike
     from linkgauge.model.units import parse_fraction
-    from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.formats import TERMINAL, formats
+    from linkgauge.report.words.figures import said
     from linkgauge.uses.sides import side_of
 
     from .words import baseline_limits

@@ -24,11 +24,11 @@ from linkgauge.report.blocks import (
     Tile,
     Tiles,
     Tone,
-    fact_table,
     line,
     plain,
 )
 from linkgauge.report.results import SIMULATED_TILE, ends_of_sizes, mark
+from linkgauge.report.sections.configurations import fact_table
 from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_reach
 from linkgauge.report.words.run_notes import ANEW
 

@@ -22,12 +22,11 @@ from linkgauge.report.blocks import (
     Table,
     Tone,
     line,
-    moved,
     plain,
 )
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.results import mark
-from linkgauge.report.words.figures import TONES, course, digits, signed
+from linkgauge.report.words.figures import TONES, course, digits, moved, signed
 
 MOST_BARS = 40
 MOST_CELLS = 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from statistics import median
@@ -46,6 +47,10 @@ _LOPSIDED = 1.5
 _LOPSIDED_WHY = (
     "a link between sockets carries as much either way: usual causes are DIMMs that are missing or "
     "unlike at one node, a faulty module, and a setting of the BIOS that counts for one node"
+)
+_ONE_WAY_WHY = (
+    "the accelerator's own link carries more both ways: usual causes are the way between the "
+    "sockets (a setting of the BIOS, an IOMMU that translates), and what else ran"
 )
 _LOPSIDED_TRY = (
     "sudo dmidecode -t memory | grep -E 'Locator|Size|Speed'  # the same at both nodes?",
@@ -99,6 +104,11 @@ def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         why = "the tool tells no reason, so nothing shows that its data are right"
         remedy = ("# Measure again with the tool's own check of data.",)
         yield Finding("reported", "fail", names[0], found, why, remedy, tuple(names))
+
+
+def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    for said in tool.warnings if not evidence.results else ():
+        yield Finding("reported", "warn", "the texts", said)
 
 
 def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
@@ -179,7 +189,7 @@ def _check_links(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             found.setdefault(one[1:], one[0])
     for (fit, link), rate in found.items():
         said = f"{rate / 1e9:.3g} GB/s is about what PCIe {fit} carries, and not {link}"
-        slots = tool_of(_vendor(known), "slots")
+        slots = tool_of(vendor(known), "slots")
         remedy = (f"# Look at the links under load: {slots}; lspci -vv, LnkSta",)
         why = "a slot, a riser or a CPU offers less than the card takes"
         slow = tuple(one.name for one in cells if one.cell.headline == rate)
@@ -201,8 +211,8 @@ def _check_pairs(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
             what = f"accelerator{'s' * (len(ends) > 1)} {and_all(map(str, sorted(ends)))}"
             said = f"{rate / 1e9:.3g} GB/s in {one.benchmark}, like no group of several pairs"
             why = "other figures fall into groups, as of a topology: what falls out may be slow"
-            vendor = _vendor(evidence.machine.known)
-            remedy = (tool_of(vendor, "links"), tool_of(vendor, "topology"))
+            of = vendor(evidence.machine.known)
+            remedy = (tool_of(of, "links"), tool_of(of, "topology"))
             yield Finding("links", "warn", what, said, why, remedy, tuple(own))
             return
 
@@ -214,14 +224,16 @@ def _check_nodes(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         other = own.get((memory, cpus), slow)
         less, more = (one.cell.headline or 0.0 for one in (slow, other))
         if more > _LOPSIDED * less:
+            is_read = cpus.isdecimal()
             found = (
-                f"CPUs of node {cpus} read node {memory} at {less / 1e9:.3g} GB/s, "
+                (f"CPUs of node {cpus} read node {memory}" if is_read else f"{cpus} -> {memory}")
+                + f" at {less / 1e9:.3g} GB/s, "
                 f"{less / more:.0%} of the {more / 1e9:.3g} GB/s in the other direction"
             )
-            yield Finding(
-                "links", "warn", f"nodes {memory} and {cpus}", found, _LOPSIDED_WHY,
-                _LOPSIDED_TRY, (slow.name, other.name),
-            )  # fmt: skip
+            what = f"nodes {memory} and {cpus}" if is_read else f"{cpus} and {memory}"
+            why, remedy = (_LOPSIDED_WHY, _LOPSIDED_TRY) if is_read else (_ONE_WAY_WHY, _LOOK[:2])
+            names = slow.name, other.name
+            yield Finding("links", "warn", what, found, why, remedy, names)
 
 
 def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
@@ -232,21 +244,26 @@ def _check_slot(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
         return
     carried = link_rate(link.speed, link.width)
     speed, width = link.max_speed or link.speed, link.max_width or link.width
-    ways = (o for o in cells if re.fullmatch(r"rdma_\w+_bw", o.benchmark) and o.cell.headline)
-    best = max(ways, key=lambda one: one.cell.headline or 0.0, default=None)
-    rate = (best and best.cell.headline) or 0.0
-    is_narrow = carried < min(link_rate(speed, width), ports[0].rate or carried)
-    if best and is_narrow and _FITS[0] * carried <= rate <= carried:
+    each = {
+        o.name: (o.cell.headline or 0.0) / (1 + o.benchmark.endswith("bibw"))
+        for o in cells if re.fullmatch(r"rdma_\w+bw", o.benchmark)
+    }  # fmt: skip
+    best = max(each, key=each.__getitem__, default="")
+    rate = each.get(best, 0.0)
+    is_narrow = carried < min(link_rate(speed, width), ports[0].rate or math.inf)
+    if is_narrow and _FITS[0] * carried <= rate <= carried:
+        way = " each way" if "bibw" in best else ""
         found = (
-            f"{rate / 1e9:.3g} GB/s ({8e-9 * rate:.3g} Gb/s) is {rate / carried:.0%} of what PCIe "
-            f"{link.speed:g} GT/s x{link.width} carries ({carried / 1e9:.3g} GB/s, "
+            f"{rate / 1e9:.3g} GB/s ({8e-9 * rate:.3g} Gb/s){way} is {rate / carried:.0%} of "
+            f"what PCIe {link.speed:g} GT/s x{link.width} carries ({carried / 1e9:.3g} GB/s, "
             f"{8e-9 * carried:.3g} Gb/s)"
         )
-        why = f"the adapter takes {speed:g} GT/s x{width} and its port carries more: {_NARROW}"
-        yield Finding("links", "warn", "the adapter's slot", found, why, _NARROW_TRY, (best.name,))
+        more = " and its port carries more" if ports[0].rate else ""
+        why = f"the adapter takes {speed:g} GT/s x{width}{more}: {_NARROW}"
+        yield Finding("links", "warn", "the adapter's slot", found, why, _NARROW_TRY, (best,))
 
 
-def _vendor(known: Inventory) -> int | None:
+def vendor(known: Inventory) -> int | None:
     return next((one.vendor for one in known.pci if is_accelerator(one)), None)
 
 
@@ -311,7 +328,7 @@ def _check_hosts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def check(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for one in (
-        _check_hosts, _check_reported, _check_settings, _check_peers, _check_links, _check_pairs,
-        _check_nodes, _check_slot, _check_network,
+        _check_hosts, _check_reported, _check_texts, _check_settings, _check_peers, _check_links,
+        _check_pairs, _check_nodes, _check_slot, _check_network,
     ):  # fmt: skip
         yield from one(evidence, tool)

@@ -41,6 +41,14 @@ class ReportedCard(msgspec.Struct, frozen=True):
     max_width: int | None = None
     above: tuple[str, ...] = ()
 
+    @property
+    def narrow(self) -> str:
+        """Returns what the link is and could be if it has lost lanes, else nothing."""
+        if not self.width or not self.max_width or self.width >= self.max_width:
+            return ""
+        speed, most = self.speed or 0.0, self.max_speed or 0.0
+        return f"PCIe {speed:g} GT/s x{self.width} of {most:g} GT/s x{self.max_width}"
+
 
 class ReportedGpu(ReportedCard, frozen=True):
     """An accelerator. `memory` is in bytes. `links` is the number of active fabric links (NVLink),

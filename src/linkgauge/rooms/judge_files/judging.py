@@ -33,7 +33,7 @@ from .assemble import across, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
 from .facts import Facts, HostFigure, Log, ReportedFigure, ReportedGpu, merged, vendor_of
 from .failures import meaning_of
-from .products import VENDORS, split_product
+from .products import VENDORS, product_of, split_product
 from .readers import ReadText
 
 _STDIN = "-"
@@ -65,15 +65,21 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     logs = [log for text in texts for log in text.logs]
     reported = [one for log in logs for one in log.figures if one.is_measured or one.failure]
     failures = [failure for log in logs for failure in log.failures]
-    if not reported and all(meaning_of(one.said).status == "skip" for one in failures):
+    is_bare = not reported and all(meaning_of(one.said).status == "skip" for one in failures)
+    if is_bare and (logs or not any(text.facts for text in texts)):
         raise _nothing(texts)
     described = _described(texts, reported, machine)
-    if described.is_unclear:
-        alone = HostFigure("null -> null by host:0.cpu", with_device=True)
-        reported = [
-            one._replace(host=alone, part=None) if one.is_of_pair else one
-            for one in reported if one.part is None or not one.is_of_pair
-        ]  # fmt: skip
+    if is_bare and not _is_telling(described.facts):
+        raise _nothing(texts)
+    alone, facts = HostFigure("null -> null by host:0.cpu", with_device=True), described.facts
+    unknown = {
+        number for number, one in enumerate(reported)
+        if (described.is_unclear and one.is_of_pair) or _is_cached(one, facts)
+    }  # fmt: skip
+    reported = [
+        one._replace(host=alone, part=None) if number in unknown else one
+        for number, one in enumerate(reported) if number not in unknown or one.part is None
+    ]  # fmt: skip
     backend = VENDORS[vendor_of(described.facts)].space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
@@ -90,7 +96,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         known = across(known, backend, hosts, ranks)
     results, judged, lost = results_of(reported, known, backend)
     results += tuple(results_without_figures((*failures, *lost), backend))
-    if not results:
+    if not results and not is_bare:
         devices = len(known.all_devices)
         raise InputError(
             f"the figures are of more accelerators than the {devices} that the machine has: "
@@ -103,6 +109,26 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         results=results,
         tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed)),
     )  # fmt: skip
+
+
+def _is_cached(one: ReportedFigure, facts: Facts) -> bool:
+    """Whether a copy within an accelerator moves more than its memory can: its cache holds it."""
+    gpu = facts.gpus.get(int(one.column)) if one.benchmark == "device_local_copy" else None
+    product = product_of(gpu.model) if gpu is not None else None
+    is_small = (one.size or 0) <= _CACHED
+    return product is not None and is_small and 2 * one.figure > 1.1e9 * product.rate
+
+
+_CACHED = 256 << 20
+
+
+def _is_telling(facts: Facts) -> bool:
+    """Whether texts without figures show a fault, or links that are as fast and wide as can be: an
+    idle link may be slow to save power."""
+    links = [one for one in facts.cards if one.width and one.max_width]
+    is_whole = bool(links) and all(one.speed == one.max_speed for one in links)
+    slow = [one for one in facts.nics.values() if (one.speed or 0) < (one.max_speed or 0)]
+    return bool(facts.warnings or slow) or is_whole or any(one.narrow for one in links)
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:

@@ -32,6 +32,8 @@ _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
 _EQUIVALENT = 0.85
 """The share of the best accelerator's copies that all others then reach, too."""
+_OLDEST = 9e9
+"""The bytes/s that copies reach in any x16 slot since Gen 3."""
 _OVER = 1.03
 """The share of a link's rate at a speed above which a figure refutes that speed."""
 _FASTER = 2.0
@@ -166,7 +168,7 @@ class MachineLayout:
             speed, width = speed or product.pcie[0], width or product.pcie[1]
             best = [self._best(one) for one, own in enumerate(self._products) if own]
             is_older = max(best) < _OLDER * link_rate(speed, width)
-            is_slot = min(best) > _EQUIVALENT * max(best) or all(map(pcie_of, best))
+            is_slot = min(best) > max(_EQUIVALENT * max(best), _OLDEST) or all(map(pcie_of, best))
             refuted = bool(not gpu.speed and is_older and is_slot)
             if product.links and _FASTER * link_rate(speed, width) < self._best(place) < math.inf:
                 refuted = True

@@ -72,9 +72,8 @@ def joined_by_figures(measured: Mapping[str, Pairs], product: Product | None) ->
 
 
 def _joined_as_four(measured: Mapping[str, Pairs], product: Product) -> Joined:
-    """Finds the links of a board of four, which joins each pair by a third of the links of one, and
-    has no switch. Empty if the usual pair has another figure, or the product is on no such board.
-    """
+    """Finds the links of a board of four, which joins each pair by a third of the links of one and
+    has no switch. Empty if the usual pair's figure is another, or no such board has the product."""
     kind, links, _ = product.links or ("", 0, 0.0)
     for name, own in measured.items() if product.fours else ():
         ends, rate = sorted({a for a, _ in own}), median(own.values())

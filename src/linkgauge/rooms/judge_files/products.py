@@ -51,6 +51,7 @@ VENDORS = {
     "habana": Vendor(0x1DA3, "hpu", "8 x Gaudi 2"),
     "amazon": Vendor(0x1D0F, "neuron", "16 x Trainium 2"),
     "rebellions": Vendor(0x1EFF, "rbln", "4 x RBLN-CA"),
+    "huawei": Vendor(0x19E5, "npu", named=r"\bAscend\b"),
     "graphcore": Vendor(0x1D95, "ipu"),
 }
 

@@ -15,8 +15,8 @@ from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
-from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown
-from .products import VENDORS, product_of, shipped
+from .checks import FAR, is_across, is_net, narrowed, pcie_of, shown, vendor
+from .products import product_of, shipped
 from .scan import DIFFER, RUN
 
 _RISES = 1.04
@@ -62,10 +62,8 @@ class _Seen:
         self.cells = shown(run.results)
         cards = [one for one in run.machine.all_devices if not one.is_cpu]
         self.models = sorted({one.model for one in cards})
-        spaces = {one.space: one.pci for one in VENDORS.values()}
-        vendor = next((spaces.get(one.memory.partition(":")[0]) for one in cards), None)
         matters: tuple[Matter, ...] = ("links", "peers", "topology", "slots")
-        self.tools = {f"see_{matter}": tool_of(vendor, matter) for matter in matters}
+        self.tools = {f"see_{matter}": tool_of(vendor(known), matter) for matter in matters}
         self.is_linked = any(one.links for one in known.accelerators)
         self.pairs = [one for one in self.cells if len(one.places) > 1]
         self.low = [one for one in self.cells if one.cell.verdict == "low"]
@@ -127,6 +125,12 @@ def _of_links(seen: _Seen) -> None:
         seen.say("narrow", rate=found[0] / 1e9, fit=found[1], link=found[2])
     with_host = ("host_to_device", "device_to_host")
     seen.say("host_copies", any(one.benchmark.startswith(with_host) for one in seen.low))
+    one_way = re.compile("(?:host_to_device|device_to_host)_memcpy|clpeak_")
+    copies = [one.cell for one in seen.cells if one_way.match(one.benchmark)]
+    most = max((one.headline or 0.0 for one in copies), default=0.0)
+    is_open = not any(one.expected and one.expected.achievable for one in copies)
+    fit = pcie_of(most) if is_open and "confidential computing" not in seen.tool.ways else ()
+    seen.say("fits_slot", fit, rate=most / 1e9, fit=" or ".join(fit))
     is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
@@ -140,7 +144,7 @@ def _of_links(seen: _Seen) -> None:
 
 def _of_hosts(seen: _Seen) -> None:
     tool = seen.tool
-    for said in tool.warnings:
+    for said in tool.warnings if seen.cells else ():  # else they are findings
         seen.say("warned", said=said)
     if seen.is_across and not is_net(tool) and {"P2P", "SHM"} & {*tool.ways}:
         seen.say("containers", nodes=len(tool.hosts))
@@ -180,8 +184,7 @@ def _of_network(seen: _Seen, tool: ToolRun) -> None:
 
 
 def _reported_speed(seen: _Seen, most: float) -> None:
-    # Where each rank sends to some others alone, its figure is not what crosses the network, and an
-    # expectation alone tells.
+    # Where ranks send to some others alone, only an expectation tells what crosses the network.
     is_shared = seen.is_expected and seen.has(*_TO_SOME)
     if seen.carried is not None and not is_shared:
         share = f"{most * 1e9 / seen.carried.rate / REACHED:.0%}"
@@ -240,8 +243,7 @@ def _of_tools(seen: _Seen) -> None:
     seen.say("messages_time", times and "D" not in buffers, least=min(times, default=0.0) * 1e6)
     seen.say("buffers", "D" in buffers, buffers=buffers, links=_links(seen)[0])
     carried = _links(seen)[1] if seen.has("osu_bw", "ucx_") else 0.0
-    above = {"rate": most / 1e9, "most": carried / 1e9}
-    seen.say("above_links", 0 < carried < most, **above)
+    seen.say("above_links", 0 < carried < most, rate=most / 1e9, most=carried / 1e9)
     seen.say("tcp_speed", is_tcp and not is_reported)
     seen.say("tcp", is_tcp)
     again = settings.get("retransmits", "")
@@ -277,8 +279,6 @@ def _links(seen: _Seen) -> tuple[str, float]:
 
 
 def _of_copies(seen: _Seen) -> None:
-    for model in seen.models:
-        seen.say("slice", " MIG " in f"{model} ", model=model)
     seen.say("confidential", "confidential computing" in seen.tool.ways)
     reads = seen.best("host_to_device_memcpy_sm")
     others = max(seen.best("host_to_device_memcpy_ce"), seen.best("device_to_host_memcpy_sm"))
@@ -304,7 +304,11 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("channels", is_host and is_unsaid and each, transfers=transfers, each=each)
     is_local = seen.has("device_local_copy")
     seen.say("counted", is_local)
+    local = (o.cell.transfers[0] for o in seen.cells if o.benchmark == "device_local_copy")
+    seen.say("cached", not all(one.memories for one in local))
+    seen.say("ucx_tcp", any(re.match("ucx_.*_tcp$", o.benchmark) for o in seen.cells))
     for model in seen.models:
+        seen.say("slice", " MIG " in f"{model} ", model=model)
         if (product := product_of(model)) and product.copies:
             seen.say("slow_copies", is_local, model=model, rate=product.copies)
 

@@ -135,7 +135,7 @@ class TextScan:
 
     def blocks(self, head: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str], dict[str, str]]]:
         """Yields each section's line number, its head, and its fields. A field's name begins with
-        up to three headings above it (`PCI/Bus Id`)."""
+        up to two headings above it (`PCI/Bus Id`)."""
         for start, match, end in self.sections(head):
             found, path = dict[str, str](), list[tuple[int, str]]()
             for number in range(start + 1, end):
@@ -146,7 +146,7 @@ class TextScan:
                 self.used |= {start, number}
                 path = [(at, above) for at, above in path if field and at < len(field[1])]
                 if field and field[3]:
-                    name = "/".join([*(above for _, above in path[-3:]), field[2]])
+                    name = "/".join([*(above for _, above in path[-2:]), field[2]])
                     found.setdefault(name, field[3].strip())
                 elif field:
                     path.append((len(field[1]), field[2]))

@@ -28,7 +28,7 @@ def blocks(one: OneRun) -> Iterable[Block]:
     said = [plain(text) for text in remarks(one.run, tool)]
     if said:
         yield Prose([*said, ()])
-    yield Prose([*_read(tool), *_unsure(tool), *_expected(one.run)])
+    yield Prose([*_read(one.run, tool), *_unsure(one.run, tool), *_expected(one.run)])
 
 
 def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
@@ -54,10 +54,14 @@ def _low(one: HostFigures) -> Entry:
     return Entry(f"{one.low} of {one.cells}", one.low, "bad" if one.low else "")
 
 
-def _read(tool: ToolRun) -> Iterator[Line]:
+def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
     version = f" {tool.version}" if tool.version else ""
-    figures = count_of(tool.figures, "figure")
-    yield line(f"Read from {and_all(tool.files)}: {figures} of {tool.name}{version}.")
+    figures = f"{count_of(tool.figures, 'figure')} of {tool.name}{version}"
+    if not tool.name:
+        cards = grouped((one.model, one) for one in run.machine.all_devices)
+        each = [f"{len(some)} {model}" for model, some in cards.items()] or ["a machine"]
+        figures = f"{and_all(each)}, but no tool's figures"
+    yield line(f"Read from {and_all(tool.files)}: {figures}.")
     left = tool.lines - tool.understood
     if left:
         example = f", the first: {tool.missed}" if tool.missed else ""
@@ -67,13 +71,16 @@ def _read(tool: ToolRun) -> Iterator[Line]:
         yield plain(f"{rest} left out: 0, or no benchmark here measures that", "dim")
 
 
-def _unsure(tool: ToolRun) -> Iterator[Line]:
+def _unsure(run: Run, tool: ToolRun) -> Iterator[Line]:
     for one in tool.clashes:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_MOST_REASONS]:
         yield line(f"{tool.name}: {one}")
+    is_compared = any(o.expected and o.expected.figure for r in run.results for o in r.cells)
     by_table = grouped(map(_on_table, tool.assumed))
     for product, some in by_table.items():
+        if product and not is_compared:
+            continue
         source = f"By the data sheet of {product}" if product else "Assumed"
         yield plain(f"{source}: {'; '.join(some)}.", "dim")
 

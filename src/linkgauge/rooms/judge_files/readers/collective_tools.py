@@ -1,55 +1,71 @@
-"""Reads all_reduce_bench.py (ml-engineering), Habana's hccl_demo, SuperBench and rccl-tests' file.
-In the first three, the ratio of bus to algorithm bandwidth gives the number of ranks."""
+"""Reads all_reduce_bench.py, hccl_demo, HCCL Test, SuperBench and rccl-tests' file. In
+most, the ratio of bus to algorithm bandwidth gives the number of ranks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from linkgauge.model.operations.collective import bus_factor
+from linkgauge.model.operations.collective import CollectiveName, bus_factor
 
 from ..facts import MIB, copied
 from ..lines import DECIMAL, scale_of
-from ..scan import TextScan
+from ..scan import Reader, TextScan
 from .nccl import KINDS, NAMES, TYPES, Call, note, ranks_by_speeds
 from .network_tools import sent
 
 
-def _all_reduce_bench(seen: TextScan) -> None:
-    calls = list[Call]()
+def _by_rates(tool: str, vendor: str | None, *patterns: str, **usual: str) -> Reader:
+    """Returns a reader of lines with a collective's `rate` and its rate on the `bus`."""
+
+    def read(seen: TextScan) -> None:
+        calls = dict[CollectiveName, list[Call]]()
+        for said in seen.rows(*patterns, **usual):
+            name, kind = NAMES.get(said["test"].lower()), TYPES.get(said["type"])
+            size = round(float(said["size"]) * scale_of(said["prefix"]))
+            ways = (said["bus"], said["of_bus"]), (said["rate"], said["unit"])
+            bus, rate = (float(one or 0) * scale_of(unit) / 1e9 for one, unit in ways)
+            if name and kind and size and rate and bus:
+                call = Call(size, kind, "sum", 0, size / rate / 1e9, algbw=rate, busbw=bus)
+                calls.setdefault(name, []).append(call)
+        for name, own in calls.items():
+            note(seen, name, own, ranks_by_speeds(name, own))
+        seen.log(tool, vendor=vendor)
+
+    return read
+
+
+_all_reduce_bench = _by_rates(
+    "all_reduce_bench", None,
+    rf"\s*\| *(?P<size>{DECIMAL})(?P<prefix>[KMGT]i|)B *\| *(?P<bus>{DECIMAL})GBps *"
+    rf"\| *(?P<rate>{DECIMAL})GBps *\|",
+    r"\s*\| *payload *\| *busbw *\| *algbw *\|",
+    r"\s*\|[ :|-]+\|\s*$",
+    test="allreduce", type="float", of_bus="G", unit="G",
+)  # fmt: skip
+_hccl_demo = _by_rates(
+    "hccl_demo", "habana",
+    r".{0,80}?\[BENCHMARK\] hccl(?P<test>\w{4,20})\(.{0,20}?data_?[Ss]ize=(?P<size>\d{1,15}),"
+    r".*?dtype=(?P<type>\w{1,10})(?P<bus>)",
+    rf".{{0,80}}?\[BENCHMARK\]\s+NW Bandwidth\s*: (?P<bus>{DECIMAL}) (?P<of_bus>[KMG]?)B/s",
+    rf".{{0,80}}?\[BENCHMARK\]\s+Algo Bandwidth\s*: (?P<rate>{DECIMAL}) (?P<unit>[KMG]?)B/s",
+    test="", type="", size="0", prefix="", bus="", of_bus="",
+)  # fmt: skip
+
+
+def _hccl_test(seen: TextScan) -> None:
+    """Reads times of Ascend's HCCL Test, whose GB/s are GiB/s."""
     for said in seen.rows(
-        rf"\s*\| *(?P<size>{DECIMAL})(?P<prefix>[KMGT]i|)B *\| *(?P<bus>{DECIMAL})GBps *"
-        rf"\| *(?P<rate>{DECIMAL})GBps *\|",
-        r"\s*\| *payload *\| *busbw *\| *algbw *\|",
-        r"\s*\|[ :|-]+\|\s*$",
-    ):
-        size = round(float(said["size"]) * scale_of(said["prefix"]))
-        calls += _calls(size, "float", float(said["rate"]), float(said["bus"]))
-    note(seen, "all_reduce", calls, ranks_by_speeds("all_reduce", calls))
-    seen.log("all_reduce_bench")
-
-
-def _hccl_demo(seen: TextScan) -> None:
-    for said in seen.rows(
-        r".{0,80}?\[BENCHMARK\] hccl(?P<test>\w{4,20})\(.{0,20}?data_?[Ss]ize=(?P<size>\d{1,15}),"
-        r".*?dtype=(?P<type>\w{1,10})(?P<bus>)",
-        rf".{{0,80}}?\[BENCHMARK\]\s+NW Bandwidth\s*: (?P<bus>{DECIMAL}) (?P<of_bus>[KMG]?)B/s",
-        rf".{{0,80}}?\[BENCHMARK\]\s+Algo Bandwidth\s*: (?P<rate>{DECIMAL}) (?P<unit>[KMG]?)B/s",
-    ):
-        if (name := NAMES.get(said.get("test", "").lower())) and said["bus"]:
-            bus = float(said["bus"]) * scale_of(said["of_bus"]) / 1e9
-            algorithm = float(said["rate"]) * scale_of(said["unit"]) / 1e9
-            calls = _calls(int(said["size"]), said["type"], algorithm, bus)
-            note(seen, name, calls, ranks_by_speeds(name, calls))
-    seen.log("hccl_demo", vendor="habana")
-
-
-def _calls(size: int, kind: str, algorithm: float, bus: float) -> list[Call]:
-    number = TYPES.get(kind)
-    if not size or not algorithm or number is None:
-        return []
-    seconds = size / algorithm / 1e9
-    return [Call(size, number, "sum", 0, seconds, algbw=algorithm, busbw=bus)]
+        r".{0,300}? -n ?(?P<ranks>\d{1,4}) .{0,300}?(?P<test>[a-z_]{6,20})_test\b",
+        rf"[\s|]*(?P<size>\d{{1,15}}) *\| *(?P<rate>{DECIMAL}) *\| *{DECIMAL} *\| *(?P<check>\w+)",
+        r"the minbytes is|\|? *data_size", test="all_reduce", ranks="0",
+    ):  # fmt: skip
+        first, name = len(seen.figures), NAMES.get(said["test"].replace("_", ""))
+        if name and (time := float(said["rate"]) * 1e-6):
+            note(seen, name, [Call(int(said["size"]), "float", "sum", 0, time)], int(said["ranks"]))
+        if "fail" in said["check"].lower():
+            seen.fail(f"check_result: {said['check']}", name or "", seen.since(first))
+    seen.log("HCCL Test", vendor="huawei")
 
 
 # SuperBench, in GB/s.
@@ -127,6 +143,6 @@ def _read_report(seen: TextScan) -> None:
 
 
 READERS = {
-    _all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",), _superbench: ('"node"',),
-    _read_report: ('","', '", "'),
+    _all_reduce_bench: ("payload",), _hccl_demo: ("[BENCHMARK]",), _hccl_test: ("data_size(",),
+    _superbench: ('"node"',), _read_report: ('","', '", "'),
 }  # fmt: skip

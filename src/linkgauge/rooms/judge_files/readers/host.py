@@ -13,7 +13,7 @@ from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..facts import HostFigure, ReportedFigure, ReportedNode
+from ..facts import HostFigure, ReportedFigure, ReportedNic, ReportedNode
 from ..lines import DECIMAL, index_of, scale_of
 from ..scan import Grid, TextScan, rates
 
@@ -88,14 +88,18 @@ _CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
 
 def _ibstat(seen: TextScan) -> None:
     """Counts the active ports at the most frequent speed. Other speeds are of other networks."""
-    speeds = dict[str, str]()
+    speeds, states = dict[str, str](), list[str]()
     for _, card, fields in seen.blocks(_CARD):
         said = {name.lower(): value for name, value in fields.items()}
         for name, text in said.items():
             state = said.get(name.removesuffix("rate") + "state", "active").lower()
+            if name.endswith("state"):
+                states.append(f"{card[1]} {name.title()} {text}".replace("/", " "))
             rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
             if rate and "active" in state.split():
                 speeds[card[1]] = rate[1]
+    if states and not speeds:
+        seen.facts(warnings=frozenset([f"no port is active: {', '.join(states[:4])}"]))
     for speed, count in Counter(speeds.values()).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
 
@@ -166,7 +170,20 @@ def _slot(fields: Mapping[str, str]) -> Dimm:
 _DOMAIN = re.compile(r".{0,80}?iommu: Default domain type: (Translated|Passthrough)")
 
 
+_SLOT = re.compile(
+    r".*?\b(\w+) ([0-9a-f:.]{12}): .{0,60}?available PCIe bandwidth, limited by "
+    rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at \S+ "
+    rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
+)
+_NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
+
+
 def _kernel_log(seen: TextScan) -> None:
+    for _, own in seen.each(_SLOT):
+        at, (speed, most) = own[2], (float(own[3]), float(own[5]))
+        nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[6]))
+        warnings = frozenset([f"{at}: {nic.narrow}"] if nic.narrow else ())
+        seen.facts(nics={at: nic} if _NICS.match(own[1]) else {}, warnings=warnings)
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
@@ -307,7 +324,7 @@ READERS = {
     _ibstat: ("CA '", "device '"), _ports: ("State: Active, ",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
-    _kernel_log: ("iommu: Default domain type",),
+    _kernel_log: ("iommu: Default domain type", "available PCIe"),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),

@@ -8,6 +8,8 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
+from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 
 from ..facts import Bridge, ReportedGpu, ReportedNic
 from ..lines import DECIMAL
@@ -15,7 +17,11 @@ from ..nics import NAMELESS
 from ..products import model_of, product_of
 from ..scan import TextScan
 
-_HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
+_AT = rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7])"
+_HEAD = re.compile(
+    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -s ?)?{_AT}(?=\s*$| -v)"
+)
+"""A function's address, class and name, or its address alone, before lines that grep left."""
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
 _MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
 _NIC = re.compile("Infiniband controller|Ethernet controller|Fabric controller|Network controller")
@@ -61,14 +67,15 @@ def _listed(seen: TextScan) -> None:
     lines, found = seen.lines, list[_Function]()
     is_long = any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines)
     for number, head, end in seen.sections(_HEAD):
-        if not is_long and not _GPU.search(head[2]) and not _RDMA.search(head[3]):
+        address, kind, name = head[1] or head[4], head[2] or "", head[3] or ""
+        if not is_long and not _GPU.search(kind) and not _RDMA.search(name):
             continue
         last = next(
             (n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", ".", "")), end
         )
-        address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
+        address = address if address.count(":") == 2 else f"0000:{address}"
         body = "\n".join(lines[number + 1 : last])
-        found.append(_Function(address[-12:], head[2], head[3], body))
+        found.append(_Function(address[-12:], kind, name, body))
         seen.used.update(range(number, last))
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
     accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
@@ -81,7 +88,12 @@ def _listed(seen: TextScan) -> None:
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
-    seen.facts(bridges=known, relaxed=all(ordered) if ordered else None, nics=nics)
+    ends = [one for one in found if one.address not in bridges and one.address.endswith("0")]
+    narrow = grouped((ReportedGpu(**_card(one, bridges)).narrow, one.address) for one in ends)
+    seen.facts(
+        bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
+        warnings=frozenset(f"{and_all(at)}: {said}" for said, at in narrow.items() if said),
+    )  # fmt: skip
 
 
 def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
@@ -128,11 +140,9 @@ def _without_head(seen: TextScan) -> None:
     if any(map(_HEAD.match, seen.lines)) or not any(map(_RDMA.search, seen.lines)):
         return
     shown = {match.groups() for _, match in seen.each(_BARE)}
-    links = {kind: (float(speed), int(width)) for kind, speed, width in shown}
-    if len(links) == len(shown) and "LnkSta" in links:
-        (speed, width), (most, widest) = links["LnkSta"], links.get("LnkCap", (None, None))
-        nic = ReportedNic(speed=speed, width=width, max_speed=most, max_width=widest)
-        seen.facts(nics={NAMELESS: nic})
+    if len(shown) == len({kind for kind, *_ in shown}):
+        body = "\n".join(seen.lines)
+        seen.facts(nics={NAMELESS: ReportedNic(**_card(_Function("", "", "", body), {}))})
 
 
 # -t and -tv.
@@ -176,6 +186,6 @@ def _is_gpu_name(text: str) -> bool:
 
 
 READERS = {
-    _listed: ("controller", "accelerators", "PCI bridge"), _tree: ("-[",),
+    _listed: ("controller", "accelerators", "PCI bridge", "LnkSta:"), _tree: ("-[",),
     _without_head: ("LnkSta:",),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from linkgauge.model.transfer import Report
@@ -170,21 +171,29 @@ _UCX_TEST = re.compile(
     r".*?(?:\bTest:\s+|\s-t |^[|= ]*(?=\w*(?:tag|am|put|get)\w*_bw\b))(\w{3,40})"
 )
 _UCX_DEVICE = re.compile(r".*?(?:\s-m |(?:Send|Recv) memory:\s+)(cuda|rocm|ze)")
-_UCX_SIZE = re.compile(r".*?(?:Message size:\s+| -s [\"']?)(\d{1,14})\b")
+_UCX_SIZE = re.compile(
+    r".*?(?:Message size:\s+| -s [\"']?(?:\$\(\( ?)?)(?P<size>\d{1,14}(?: ?\* ?\d{1,9}){0,4})\b"
+)
+_UCX_RDMA = re.compile(r"\b(?:rc|ud|dc|ib|srd|all)|\^|^$")
 
 
 def _ucx(seen: TextScan) -> None:
-    """Reads ucx_perftest's last line, in MiB/s. Without a size, the message rate gives one."""
-    for said in [*seen.rows(
-        r"\s*(?:Final:|\[thread \d+\])?\s*\d{1,12}"
+    """Reads the last line of each run of ucx_perftest, in MiB/s. Without a size, the message rate
+    gives one."""
+    is_done = True
+    for said in seen.rows(
+        r"\s*(?P<end>Final:|(?:\[thread \d+\])?)\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",
-        _UCX_TEST.pattern, _UCX_SIZE.pattern,
-    )][-1:]:  # fmt: skip
+        r".*?\bUCX_TLS=(?P<ways>[\w,^]{1,200})", _UCX_TEST.pattern, _UCX_SIZE.pattern, ways="",
+    ):  # fmt: skip
+        del seen.figures[len(seen.figures) - (not is_done) :]
+        is_done = said["end"] == "Final:"
         rate, messages = float(said["rate"]) * (1 << 20), int(said["messages"])
-        size = int(seen.first(_UCX_SIZE, "0")) or (round(rate / messages) if messages else 1)
-        seen.figures.append(
-            sent(f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}", size, rate, _MESSAGES)
-        )
+        size = math.prod(map(int, re.findall(r"\d+", seen.first(_UCX_SIZE, "0"))))
+        size = size or (round(rate / messages) if messages else 1)
+        by = "" if _UCX_RDMA.search(said["ways"]) else "_tcp"
+        name = f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}{by}"
+        seen.figures.append(sent(name, size, rate, _MESSAGES))
     settings = {"buffers": "D D"} if seen.first(_UCX_DEVICE) else {}
     seen.log("ucx_perftest", settings=settings)
 

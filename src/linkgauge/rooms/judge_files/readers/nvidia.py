@@ -205,7 +205,7 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
     for name, value in fields.items():
         if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
             yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
-    card, slot = (_generation(fields.get(f"PCI/GPU Link Info/PCIe Generation/{of} Max"))
+    card, slot = (_generation(fields.get(f"GPU Link Info/PCIe Generation/{of} Max"))
                   for of in ("Device", "Host"))  # fmt: skip
     if card and slot and slot < card:
         yield (
@@ -215,7 +215,7 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def _described(fields: dict[str, str], head: str) -> ReportedGpu:
-    link, lanes = "PCI/GPU Link Info", r"(\d{1,2})x"
+    link, lanes = "GPU Link Info", r"(\d{1,2})x"
     memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
     return ReportedGpu(
         model=fields.get("Product Name"),

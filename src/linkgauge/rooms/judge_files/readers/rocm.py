@@ -18,6 +18,8 @@ from ..scan import Grid, TextScan
 
 _SIZE = 128 * MIB
 _CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
+_LOPSIDED = 2.0
+"""The ratio between both ways of a copy with a CPU that no link shows by itself."""
 _VALIDATION = "Data Path Validation: FAIL"
 
 
@@ -51,7 +53,7 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
             access |= grid if own["other"].endswith("Access") else {}
     place = {index: at for at, index in enumerate(sorted(seen.gpus))}
     for grid, both in grids:
-        seen.figures += _figures(grid, place, both)
+        seen.figures += *_figures(grid, place, both), *_lopsided(grid, place)
     # Pairs with wrong data have no rate. CPUs have no figure, either.
     for ends in sorted(wrong):
         source, to = map(place.get, ends)
@@ -65,6 +67,17 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
                  if can == 0 and {a, b} <= place.keys()})  # fmt: skip
     sure = version or grids or wrong
     seen.log("rocm-bandwidth-test", version, sure=sure, cpu_model=cpu, vendor="amd")
+
+
+def _lopsided(grid: Grid, place: Mapping[int, int]) -> Iterator[ReportedFigure]:
+    """Yields copies with a CPU, one way of which is far below the other, so that its best hides."""
+    cell = HostFigure("null -> null by host:0.cpu", with_device=True)
+    for (row, column), figure in grid.items():
+        less, more = sorted((figure or 0.0, grid.get((column, row)) or 0.0))
+        if (row in place) != (column in place) and figure and more > _LOPSIDED * less > 0:
+            down, across = (f"hip:{place[n]}" if n in place else f"CPU {n}" for n in (row, column))
+            name, rate = "host_to_host_memcpy", figure * 1e9
+            yield ReportedFigure(name, down, across, rate, _SIZE, host=cell)
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ReportedFigure]:
