@@ -263,7 +263,7 @@ class _Chatter:
 
 @contextmanager
 def watched(hook: Hook) -> Iterator[None]:
-    """Shows a plug-in's name if its code, which another process runs, exceeds SLOW_SECONDS."""
+    """Shows a plug-in's name if its code, which another process runs, takes too long."""
     watch = _Guard(hook)
     if not hook.is_ours:
         _SLOW.begin(watch, hook)

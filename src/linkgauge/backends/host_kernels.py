@@ -55,7 +55,8 @@ def name_of(op: _native.Op) -> str:
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """How a kernel is used: by all threads of a node or one, on data `beyond` the caches or not."""
+    """How a kernel is used: by all threads of a node or by one, on data that exceed the caches
+    (`beyond`) or fit into them."""
 
     all_threads: bool
     beyond: bool

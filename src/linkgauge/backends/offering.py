@@ -144,7 +144,7 @@ class Offering:
         return group
 
     def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """Adds copies that load the links while the group runs. By default, raises Unsupported."""
+        """Returns the group with copies that load the links. By default, raises Unsupported."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group

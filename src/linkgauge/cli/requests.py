@@ -70,7 +70,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Sets how long a run repeats its plan. Raises InputError for invalid options."""
+    """Returns settings with the time to repeat the plan. Raises InputError for invalid options."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")

@@ -29,8 +29,8 @@ class Ends(NamedTuple):
 
 
 def ends_of(machine: Machine) -> Ends | None:
-    """Returns the sizes of the smallest and largest buffer to try: `TIMES` times the node's part of
-    the caches, and `TIMES` times all caches, as far as memory allows. Returns None without CPUs."""
+    """Returns the sizes of the smallest and largest buffer to try: a multiple (`TIMES`) of the
+    node's part of the caches, and of all caches, as memory allows. Returns None without CPUs."""
     nodes = [node for node in machine.host.nodes if node.cpus]
     if not nodes:
         return None

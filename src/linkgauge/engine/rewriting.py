@@ -26,7 +26,7 @@ def rewritten(
 
 
 def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
-    """Replaces pinned host memory by this kind. Raises InputError if no cell uses it."""
+    """Returns benchmarks with this host memory. Raises InputError if none uses pinned memory."""
 
     def placed(cell: Cell) -> Cell:
         return _with_transfers(cell, [_in_memory(one, kind) for one in cell.transfers])
@@ -89,7 +89,7 @@ def _without_engine(benchmark: Benchmark) -> Benchmark:
 
 
 def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
-    """Replaces kernel launches by graphs. Raises InputError if no benchmark launches kernels."""
+    """Returns benchmarks that launch graphs. Raises InputError if none launched kernels before."""
 
     def launched(cell: Cell) -> Cell:
         graph = cell.does.as_graph

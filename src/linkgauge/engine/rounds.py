@@ -70,7 +70,7 @@ def _sampled(benchmark: Benchmark, sample: PairSample) -> Benchmark:
 
 
 def only(benchmarks: Sequence[Benchmark], pairs: Collection[Place]) -> tuple[Benchmark, ...]:
-    """Keeps only these pairs of devices. Benchmarks that measure no pairs stay as they are."""
+    """Returns benchmarks with only these pairs of devices. Those without pairs stay as they are."""
     return tuple(
         replace(one, cells=tuple(cell for cell in one.cells if cell.place in pairs))
         if one.pairs

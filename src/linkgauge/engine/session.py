@@ -90,8 +90,8 @@ class Session:
         )
 
     def look_first(self, *, measures: bool = True) -> None:
-        """If the request is a first look at the host, finds the size of its buffers by measuring
-        for about a second. If `measures` is false, takes the smallest size."""
+        """Finds the size of the buffers by measuring for about a second, if the request is a first
+        look at the host. If `measures` is false, takes the smallest size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return

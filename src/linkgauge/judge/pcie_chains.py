@@ -152,9 +152,9 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
-    """If two or more cells over a link are all clearly below the median of their peers on other
-    links, returns the largest share of the median that a cell reaches. Returns None otherwise, or
-    if a cell's verdict is low already."""
+    """Returns the largest share of the median of peers on other links that a cell over `link`
+    reaches. Returns None unless two or more cells are all clearly below this median, or if a cell's
+    verdict is low already."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

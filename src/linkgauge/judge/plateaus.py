@@ -103,7 +103,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
 
 def with_levels(result: Result) -> Result:
-    """Adds the memory levels of each curve, if the result has latencies by size."""
+    """Returns the result with the memory levels of each curve, if it has latencies by size."""
     if not _is_curve(result):
         return result
     measured = [

@@ -104,7 +104,7 @@ def _as_peers(cell: CellResult, usual: float, count: int, because: str) -> Expec
 
 
 def with_lines(run: Run) -> Run:
-    """Adds the fits of latency + size ÷ bandwidth for each path with several sizes."""
+    """Returns the run with fits of latency + size ÷ bandwidth for each path with several sizes."""
     sized = any(cell.does.of_sizes for result in run.results for cell in result.cells)
     if len(run.results) < 2 and not sized:
         return run

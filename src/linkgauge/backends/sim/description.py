@@ -222,8 +222,9 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of one kind: between all names of a `mesh`, between `pairs` of names, from `each` name
-    to one in `to` (consecutive names may share one), or from `every` name to all in `to`."""
+    """Links of one kind. They join each two of the names in `mesh`, the two names of each of
+    `pairs`, each name in `each` to one in `to` (consecutive names may share it), or each name in
+    `every` to all in `to`."""
 
     kind: str
     mesh: str | None = None

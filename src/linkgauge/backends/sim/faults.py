@@ -107,7 +107,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """A stall: every `every`-th sample of a cell takes `seconds` longer than the others."""
+    """A stall: one in `every` samples of a cell takes longer than the others, by `seconds`."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"

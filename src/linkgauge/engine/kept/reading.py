@@ -102,7 +102,7 @@ def current(cell: CellResult) -> CellResult:
 
 
 def with_gates(cell: CellResult) -> CellResult:
-    """Adds `repetitions` to cells of old journals: one sample followed each start signal."""
+    """Returns a cell with `repetitions`. In old journals, a sample followed each start signal."""
     if cell.repetitions or not cell.samples:
         return cell
     return replace(cell, repetitions=((1,) * len(cell.samples),))

@@ -68,8 +68,8 @@ class CellFigure(Figure, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def as_recorded(run: RunFigures) -> RunFigures:
-    """Adds an interval to each figure that lacks it: as wide as the largest difference between two
-    recorded healthy runs over its kind of path."""
+    """Returns a run with intervals for the figures that have none: as wide as the largest
+    difference between two recorded healthy runs over the figure's kind of path."""
 
     def ranged(cell: CellFigure) -> CellFigure:
         if cell.path is None or cell.figure is None or cell.coverage is not None:

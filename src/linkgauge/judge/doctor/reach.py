@@ -89,7 +89,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """For an all-reduce that is only as fast as rings, returns its bandwidth, the bandwidth with
+    """Returns the bandwidth of an all-reduce that is only as fast as rings, the bandwidth with
     reductions in switches, the cell, and the switches. Returns None for other cells."""
     cell = case.cell
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None

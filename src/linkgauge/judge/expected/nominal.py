@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Makes inactive links active. If their remote end is unknown, copies it from active links."""
+    """Returns the accelerator with all links active. Active links supply unknown remote ends."""
     best = _at_most(accelerator.link, accelerator.link)
     if not any(link.active is False for link in accelerator.links):
         return accelerator if best == accelerator.link else replace(accelerator, link=best)

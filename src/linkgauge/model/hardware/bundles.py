@@ -20,9 +20,9 @@ _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """The parallel links of an accelerator to one remote end. `rate` is the bytes/s of the `count`
-    active links after line coding. `nominal` is the bytes/s of `all` links before line coding.
-    `each` is one link's signalling rate in bytes/s."""
+    """The parallel links of an accelerator to one remote end. `count` is the number of active
+    links, and `rate` their bytes/s after line coding. `all` is the number of all links, and
+    `nominal` their bytes/s before line coding. `each` is one link's signalling rate in bytes/s."""
 
     count: int
     all: int

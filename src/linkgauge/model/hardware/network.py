@@ -53,7 +53,8 @@ class CounterRise(msgspec.Struct, frozen=True, omit_defaults=True):
     source: What counts, such as the driver (`ethtool`).
     of: The interface or the RDMA port; empty for a host or its connections.
     seconds: Seconds between the two readings.
-    rose: How much each counter rose. A connection's times are in µs; RTTs and windows are sums."""
+    rose: How much each counter rose. Connections' times are in µs; their RTTs and windows are added
+      up over all connections."""
 
     rank: int
     source: CounterSource

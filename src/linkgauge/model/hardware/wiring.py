@@ -76,7 +76,7 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The graph of a machine's memories, switches and bridges. `switches` names switches."""
+    """The graph of a machine's memories, switches and bridges. `switches` has fabrics' switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine

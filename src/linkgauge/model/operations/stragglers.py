@@ -20,7 +20,8 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """A rank that came last `last` times in `iterations`. The others waited `wait` s (median)."""
+    """A rank that came last `last` times in `iterations` iterations. `wait` is the median of the
+    seconds that the others waited."""
 
     rank: int
     last: int

@@ -22,7 +22,8 @@ _MOST_OF_KIND = 0.75
 
 
 class Measured(NamedTuple):
-    """A machine's description. Its simulation reproduces `given` of `figures` measured figures."""
+    """A machine's description. `figures` is the number of measured figures, and `given` the number
+    of those that a simulation of the description reproduces."""
 
     text: str
     figures: int

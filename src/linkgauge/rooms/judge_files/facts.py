@@ -51,8 +51,8 @@ class ReportedCard(msgspec.Struct, frozen=True):
 
 
 class ReportedGpu(ReportedCard, frozen=True):
-    """An accelerator of `memory` bytes, with `links` active fabric links (NVLink), each of
-    `link_rate` bytes/s in one direction."""
+    """An accelerator. `memory` is in bytes. `links` is the number of active fabric links (NVLink),
+    and `link_rate` the bytes/s of each of them in one direction."""
 
     links: int | None = None
     link_rate: float | None = None

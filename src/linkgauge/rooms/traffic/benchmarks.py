@@ -119,7 +119,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Replaces the device by threads: one for each stream, at most half as many as CPUs."""
+    """Returns users without a device: one thread for each stream, at most half as many as CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"

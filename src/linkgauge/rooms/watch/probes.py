@@ -65,8 +65,9 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A watch with a probe every `every` seconds, until `seconds` or `probes` are over, if given.
-    `budget` limits the share of time that devices are busy. `least` is the least loss to report."""
+    """A watch. `every` is the seconds between probes. The watch ends after `seconds`, or after
+    `probes` probes, if these are given. `budget` limits the share of time that devices are busy.
+    `least` is the least loss to report."""
 
     request: RunRequest
     every: float

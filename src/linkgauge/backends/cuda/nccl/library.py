@@ -128,7 +128,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Within the block, calls form an NCCL group, so that they may wait for each other."""
+        """Makes an NCCL group of the calls in the block, so that they may wait for each other."""
         self.call("ncclGroupStart")
         try:
             yield
