@@ -44,9 +44,11 @@ from campaign import (
 from campaign_scene import is_end, subjects
 from campaign_several import draw as draw_several
 from campaigns import interval_of
+from linkgauge.judge.blame.cases import cases_of
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.undetectable import undetectable_of
+from linkgauge.model.grouped import tabled
 from machine_kit import OF_HOSTS
 
 NOISE, EFFECT = 0.015, 0.05
@@ -95,12 +97,17 @@ def right_of(
 
 
 def declared_of(bed: Bed, evidence: Evidence) -> dict[str, float]:
-    """The losses that would not show, by the names of the simulation."""
+    """The losses that would not show, by the names of the simulation. A host bridge above several
+    switches is none of the links of these, which fewer cells cross."""
+    touched = bed.names.touched(evidence)
+    crossed = tabled((str(part), case.number, True)
+                     for case in cases_of(evidence) for part in case.touched)  # fmt: skip
     return {
         name: loss
         for one in undetectable_of(evidence)
         for part, loss in one.parts.items()
         for name in bed.names.of_subject(part)
+        if touched.get(name, set()) >= crossed.get(part, {}).keys()
     }
 
 

@@ -103,16 +103,10 @@ def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
     """Returns the smallest loss that a cell's figure alone shows, 1 if none. `top` is the fastest
     peer without the part, `least` the lowest figure that is ok (both 0 if unknown)."""
     bounds_of = (SLOW * top * math.exp(-2 * row.off), least)
-    needed = [_hidden(row.figure / bound) for bound in bounds_of if bound]
+    needed = [1 - bound / row.figure for bound in bounds_of if bound]
     if past is not None and shows(past, row.number):
         needed.append(SHOWN)
     return min(needed, default=ANY)
-
-
-def _hidden(share: float) -> float:
-    """Returns the largest loss that leaves a figure of this share of its bound above the bound."""
-    # Healthy figures are a tenth above it: less may have lost the rest already.
-    return max(1 - SLOW * share, 1 - 1 / share) if share >= 1 else 1 - 1 / share
 
 
 def _is_slow(known: Sequence[tuple[Row, float, bool]], lost: Mapping[Row, float]) -> bool:
