@@ -69,8 +69,9 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 
 
 def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
-    touching = grouped((part, row) for row in rows for part in row.parts if part in parts)
-    for part, own in touching.items():
+    touching = grouped((part, row) for row in rows for part in row.parts)
+    # Of parts that are as sure, the first is named.
+    for part, own in ((part, touching[part]) for part in parts if part in touching):
         since = onset(own)
         early = grouped((row.peers, -math.log(row.figure)) for row in own if row.number < since)
         late = grouped((row.peers, row) for row in own
