@@ -104,26 +104,26 @@ def _compared(inside: Cells, peers: Cells, of: _Measure) -> Iterator[Side]:
     """Yields comparisons by class or, if no cell has peers, with the most that is healthy."""
     kinds = {cell.case.kind for cell in inside} & {cell.case.kind for cell in peers}
 
-    def class_of(cell: Steadiness) -> Hashable:
-        if kinds or cell.case.result.better == "lower":
-            return cell.case.kind
-        return _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
-
-    def values(side: Cells) -> dict[Hashable, list[float]]:
-        moments = grouped(
-            ((known, cell.moment if known in kinds else cell), cell)
-            for cell in side for known in [class_of(cell)]
-        ).items()  # fmt: skip
-        means = ((known, statistics.fmean(map(of.value, some))) for (known, _), some in moments)
-        return grouped((known, max(mean, of.calm) if known is _HOST else mean)
-                       for known, mean in means)  # fmt: skip
-
-    own, others = values(inside), values(peers)
+    sides = list[dict[Hashable, list[float]]]()
+    for side in (inside, peers):
+        moments: dict[tuple[Hashable, Hashable], list[float]] = {}
+        for cell in side:
+            known = cell.case.kind
+            if not kinds and cell.case.result.better == "higher":
+                known = _INSIDE if _is_within(cell.case, _INSIDE) else _HOST
+            moment = cell.moment if known in kinds else cell
+            moments.setdefault((known, moment), []).append(of.value(cell))
+        values: dict[Hashable, list[float]] = {}
+        for (known, _), some in moments.items():
+            mean = statistics.fmean(some)
+            values.setdefault(known, []).append(max(mean, of.calm) if known is _HOST else mean)
+        sides.append(values)
+    own, others = sides
+    if own.keys().isdisjoint(others) and _HOST in own:
+        others[_HOST] = [of.shared] * len(own[_HOST])
     for known, some in own.items():
         if known in others:
             yield Side(None, Moments.over(some), Moments.over(others[known]))
-    if own.keys().isdisjoint(others) and (copies := own.get(_HOST)):
-        yield Side(None, Moments.over(copies), Moments.over([of.shared] * len(copies)))
 
 
 _INSIDE, _HOST = frozenset[Kind](("device", "link", "switch")), frozenset[Kind](("node", "link"))
