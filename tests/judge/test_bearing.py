@@ -280,6 +280,6 @@ def test_a_slow_card_is_in_the_line_of_check_and_in_the_first_sentence(tmp_path)
     assert re.search(
         r"^verdict: +low host_to_device.* sim:3 +reaches +85%", done.stdout, re.MULTILINE
     )
-    assert re.search(r"^why: +warn slow +sim:3: 46 cells", done.stdout, re.MULTILINE)
+    assert re.search(r"^why: +warn slow +sim:3: in 46 cells", done.stdout, re.MULTILINE)
     # Clocks do not slow copies by copy engines, so they are no reason of it.
     assert re.search(r"^warn clocks +sim:3: .*hardware slowdown", done.stdout, re.MULTILINE)

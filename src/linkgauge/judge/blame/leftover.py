@@ -71,8 +71,7 @@ def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Compariso
 def _begun(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
     touching = grouped((part, row) for row in rows for part in row.parts)
     # Of parts that are as sure, the first is named.
-    for part in (part for part in parts if part in touching):
-        own = touching[part]
+    for part, own in ((part, touching[part]) for part in parts if part in touching):
         since = onset(own)
         early = grouped((row.peers, -math.log(row.figure)) for row in own if row.number < since)
         late = grouped((row.peers, row) for row in own

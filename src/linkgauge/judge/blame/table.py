@@ -177,7 +177,12 @@ def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
 
 
 def they_reach(which: str, cases: Sequence[Case]) -> str:
-    return f"{count_of(len(cases))} {which} reach" if cases[1:] else f"{cases[0].name} reaches"
+    if not cases[1:]:
+        return f"{cases[0].name} reaches"
+    cells = count_of(len(cases))
+    # The figure of such a cell is that of one of its transfers.
+    is_of_one = any(case.cell.report.is_first and case.cell.transfers[1:] for case in cases)
+    return f"in {cells}, transfers {which} reach" if is_of_one else f"{cells} {which} reach"
 
 
 def onset(rows: Sequence[Row]) -> int:
