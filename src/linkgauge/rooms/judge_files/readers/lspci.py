@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
@@ -136,13 +138,15 @@ _BARE = re.compile(rf"[\s#]*{_LINK.pattern}")
 
 
 def _without_head(seen: TextScan) -> None:
-    """Reads lines that grep left of one adapter, without its address."""
-    if any(map(_HEAD.match, seen.lines)) or not any(map(_RDMA.search, seen.lines)):
-        return
+    """Reads lines that grep left of one function, without its address."""
     shown = {match.groups() for _, match in seen.each(_BARE)}
-    if len(shown) == len({kind for kind, *_ in shown}):
-        body = "\n".join(seen.lines)
-        seen.facts(nics={NAMELESS: ReportedNic(**_card(_Function("", "", "", body), {}))})
+    if any(map(_HEAD.match, seen.lines)) or len(shown) != len({kind for kind, *_ in shown}):
+        return
+    nic = ReportedNic(**_card(_Function("", "", "", "\n".join(seen.lines)), {}))
+    if shown and any(map(_RDMA.search, seen.lines)):
+        seen.facts(nics={NAMELESS: replace(nic, pci=None)})
+    elif nic.narrow:
+        seen.facts(warnings=frozenset([nic.narrow]))
 
 
 # -t and -tv.
