@@ -224,3 +224,50 @@ def test_hostile_text_is_shown_without_control(tmp_path):
         tried = called("judge", log, "--machine", "2 x RTX A6000", *form)
         assert tried.returncode in (0, 1, 2), tried.stderr
         assert not {*(tried.stdout + tried.stderr)} & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+NARROW = """\
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1
+\t\tLnkSta:\tSpeed 16GT/s, Width x4 (downgraded)
+"""
+QUERY = """\
+GPU 00000000:01:00.0
+        GPU Link Info
+            PCIe Generation
+                Max                       : 4
+                Current                   : 1
+            Link Width
+                Max                       : 16x
+                Current                   : 8x
+"""
+LIMITED = (
+    "[    2.0] pci 0000:03:00.0: 31.504 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 "
+    "link at 0000:00:1c.4 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)\n"
+)
+PORT = "hca_id:\tmlx5_0\n\ttransport:\t\tInfiniBand (0)\n\t\tport:\t1\n\t\t\tstate:\t\t{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NARROW, "PCIe 16 GT/s x4 of 16 GT/s x16"),
+        (f"$ lspci -s 1f:00.0 -vv | grep Lnk\n{NARROW}", "0000:1f:00.0: PCIe 16 GT/s x4 of"),
+        (QUERY, "the link runs at x8"),
+        (LIMITED, "0000:03:00.0: PCIe 8 GT/s x4 of 16 GT/s x16"),
+        (PORT.format("PORT_DOWN (1)"), "no port is active: mlx5_0 State PORT_DOWN (1)"),
+    ],
+)
+def test_a_fault_is_answered_without_figures(text, said, tmp_path):
+    (tmp_path / "text.txt").write_text(text)
+    done = called("judge", tmp_path / "text.txt", COLUMNS=200)
+    assert done.returncode == 0
+    assert said in done.stdout
+    assert "verdict:   warn" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "text", [NARROW.replace("x4 (downgraded)", "x16"), PORT.format("PORT_ACTIVE (4)")]
+)
+def test_nothing_wrong_without_figures_is_refused(text, tmp_path):
+    (tmp_path / "text.txt").write_text(text)
+    assert called("judge", tmp_path / "text.txt").returncode == 2

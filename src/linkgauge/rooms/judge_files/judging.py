@@ -128,7 +128,10 @@ def _is_telling(facts: Facts) -> bool:
     links = [one for one in facts.cards if one.width and one.max_width]
     is_whole = bool(links) and all(one.speed == one.max_speed for one in links)
     slow = [one for one in facts.nics.values() if (one.speed or 0) < (one.max_speed or 0)]
-    return bool(facts.warnings or slow) or is_whole or any(one.narrow for one in links)
+    is_joined = any(how[:2] in ("NV", "XG") for how in facts.joins.values())
+    has_links = is_joined or any(gpu.links for gpu in facts.gpus.values())
+    is_telling = bool(facts.warnings or slow) or is_whole or has_links
+    return is_telling or any(one.narrow for one in links)
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:

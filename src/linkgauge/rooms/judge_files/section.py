@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.model.documents.result import Run
@@ -60,6 +61,10 @@ def _read(run: Run, tool: ToolRun) -> Iterator[Line]:
     if not tool.name:
         cards = grouped((one.model, one) for one in run.machine.all_devices)
         each = [f"{len(some)} {model}" for model, some in cards.items()] or ["a machine"]
+        links = Counter(o.kind for card in run.machine.known.accelerators[:1] for o in card.links)
+        each += [
+            f"{count_of(count, 'link')} of {kind} at the first" for kind, count in links.items()
+        ]
         figures = f"{and_all(each)}, but no tool's figures"
     yield line(f"Read from {and_all(tool.files)}: {figures}.")
     left = tool.lines - tool.understood

@@ -83,7 +83,7 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
-_CARD = re.compile(r"\s*(?:CA|Infiniband device) '(\S{1,40})'")
+_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)(\w{1,40})")
 
 
 def _ibstat(seen: TextScan) -> None:
@@ -98,7 +98,7 @@ def _ibstat(seen: TextScan) -> None:
             rate = re.match(r"(\d{1,4})(?: Gb/sec|$)", text) if name.endswith("rate") else None
             if rate and "active" in state.split():
                 speeds[card[1]] = rate[1]
-    if states and not speeds:
+    if states and not any("active" in one.lower() for one in states):
         seen.facts(warnings=frozenset([f"no port is active: {', '.join(states[:4])}"]))
     for speed, count in Counter(speeds.values()).most_common(1):
         seen.facts(adapters=count, settings={"adapter Gb/s": speed})
@@ -321,7 +321,7 @@ READERS = {
     _lscpu: ("Socket(s)", "Thread(s) per core", "NUMA node(s)"),
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
-    _ibstat: ("CA '", "device '"), _ports: ("State: Active, ",),
+    _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
     _kernel_log: ("iommu: Default domain type", "available PCIe"),

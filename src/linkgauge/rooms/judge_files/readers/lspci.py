@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.grouped import grouped
 from linkgauge.model.names import and_all
@@ -110,7 +112,7 @@ def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
 
 
 def _slot(card: _Function, above: Sequence[_Function]) -> str:
-    """Returns the text of the port in the slot, above a switch that is on the card itself."""
+    """Returns the text of the port in the slot: on AMD's cards, their own switch's upper port."""
     if not _OWN_SWITCH.search(card.name):
         return card.body
     own = [*takewhile(lambda port: _OWN_SWITCH.search(port.name), above)]
@@ -136,13 +138,15 @@ _BARE = re.compile(rf"[\s#]*{_LINK.pattern}")
 
 
 def _without_head(seen: TextScan) -> None:
-    """Reads lines of one adapter that grep left, without the line of its address."""
-    if any(map(_HEAD.match, seen.lines)) or not any(map(_RDMA.search, seen.lines)):
-        return
+    """Reads lines that grep left of one function, without its address."""
     shown = {match.groups() for _, match in seen.each(_BARE)}
-    if len(shown) == len({kind for kind, *_ in shown}):
-        body = "\n".join(seen.lines)
-        seen.facts(nics={NAMELESS: ReportedNic(**_card(_Function("", "", "", body), {}))})
+    if any(map(_HEAD.match, seen.lines)) or len(shown) != len({kind for kind, *_ in shown}):
+        return
+    nic = ReportedNic(**_card(_Function("", "", "", "\n".join(seen.lines)), {}))
+    if shown and any(map(_RDMA.search, seen.lines)):
+        seen.facts(nics={NAMELESS: replace(nic, pci=None)})
+    elif nic.narrow:
+        seen.facts(warnings=frozenset([nic.narrow]))
 
 
 # -t and -tv.
