@@ -62,7 +62,7 @@ WAIVERS = option(
     envvar="LINKGAUGE_WAIVERS",
 )
 UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, and CPU use.")
-MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")
+MATRIX = option(OUTPUT, "Show each benchmark as a matrix, with percentiles and expected figures.")
 WHOLE = option(
     OUTPUT,
     "Show every figure, instead of a line for each benchmark; also measure OpenCL devices "

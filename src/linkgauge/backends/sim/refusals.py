@@ -90,7 +90,7 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
         staged = f"kernels do not reach {memory}: use ce, whose copies a thread stages"
         yield memory.kind == "pageable" and kind == "sm", staged
         unpinned = memory.is_host and memory.kind not in (*_PINNED, "pageable")
-        yield unpinned, f"a simulated device does not reach {memory.kind} host memory: use host:N"
+        yield unpinned, f"simulated devices do not support {memory.kind} host memory: use host:N"
     yield from of_copy_engine(transfer)
 
 

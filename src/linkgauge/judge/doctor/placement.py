@@ -24,7 +24,7 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
         elif node is not None and node not in nodes:
             found = f"its node {node} has no memory that this system can see"
-            why = "buffers lie on a remote node: transfers cross the link between sockets"
+            why = "buffers lie on a farther node: transfers cross the link between nodes"
             populate = "# Fit DIMMs to that socket. Until then:"
             yield Finding("near-node", "warn", device, found, why, (populate, NEAR_NODE))
 
@@ -38,7 +38,7 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     host = evidence.machine.known.host
-    why = "threads or buffers are on a remote node: transfers cross the link between sockets"
+    why = "threads or buffers are on a farther node: transfers cross the link between nodes"
     for device, function in shown(evidence):
         node = function.numa_node
         cpus = host.node_cpus.get(-1 if node is None else node)

@@ -46,7 +46,7 @@ from .figures import ResultView
 _BINS = 8
 _CELLS = (
     Column("benchmark"), Column("median", True), Column("unit"), Column("±", True, 3),
-    Column("slow p95", True, 5, "slow"), Column("worst", True, 4), Column("of expected", True, 2),
+    Column("slowest 5%", True, 5, "slow"), Column("worst", True, 4), Column("of expected", True, 2),
     Column("verdict", rank=1, short=" "), Column("samples", rank=6),
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _name(result: Result, cell: CellResult, usual: int) -> str:
 
 _TRANSFERS = (
     Column("transfer"), Column("median", True), Column("unit"), Column("interval", rank=1),
-    Column("slow p99", True, 2), Column("samples", rank=3),
+    Column("slowest 1%", True, 2), Column("samples", rank=3),
 )  # fmt: skip
 
 

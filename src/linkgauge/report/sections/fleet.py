@@ -112,7 +112,7 @@ def unlike(node: Node) -> str:
 
 
 def _distance(of: Distance) -> str:
-    slow = ", slow p99" if of.statistic == "slow_p99" else ""
+    slow = ", slowest 1%" if of.statistic == "slow_p99" else ""
     return f"{f'{of.part}, ' if of.part else ''}{of.kind}{slow}: {signed(of.ratio)}"
 
 

@@ -42,7 +42,7 @@ MOST_ROWS = 48
 """With more links, equal ones share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
-_BEST = "A link's figure is that of the fastest copy that only this link limits."
+_BEST = "A link's figure: the fastest copy for which this link alone is the bottleneck."
 _Row = Sequence[str | Entry]
 
 

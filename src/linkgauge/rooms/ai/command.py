@@ -48,7 +48,7 @@ class AiOptions(Options):
     )
     implementation: Literal["own", "transformers"] = option(
         WHAT,
-        "Run linkgauge's own decoder, or the classes of transformers.",
+        "Run linkgauge's own decoder, or the model of the library transformers.",
         "own|transformers",
         default="own",
     )

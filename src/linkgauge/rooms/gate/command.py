@@ -219,7 +219,7 @@ class CompareOptions(Options):
         PRECISION, "Accept this rate of comparisons with a false difference.", "P", default="1%"
     )
     detect: str = option(
-        PRECISION, "Say how many runs it takes to find this loss.", "LOSS", default="3%"
+        PRECISION, "Print how many runs it takes to find a loss of this size.", "LOSS", default="3%"
     )
     no_history: bool = option(RUNS, "Use only the runs that are given.")
     whole: bool = option(OUTPUT, "Show every cell.", flags="--all")

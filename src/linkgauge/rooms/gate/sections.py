@@ -151,7 +151,7 @@ def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
     heads = [
         Column("cell"),
         *(_head(one.sides[at].name) for at in (0, number)),
-        *map(_head, ("change", "95% interval", "slow p95", "slow p99")),
+        *map(_head, ("change", "95% interval", "slowest 5%", "slowest 1%")),
         Column(""),
     ]
     caption = line(Span(first.benchmark, "strong"), f"  {first.backend}{size}  {better}")

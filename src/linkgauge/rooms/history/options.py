@@ -47,7 +47,7 @@ class HistoryOptions(Options):
     )
     keep: str | None = option(
         WHICH,
-        "Keep the runs of this long, or the latest N of each machine; prune the others.",
+        "Keep the runs of the last 90 days (90d), or each machine's latest N; prune the others.",
         "90d|N",
         is_input=True,
     )

@@ -212,12 +212,12 @@ OVER_NICS: tuple[OverNics, ...] = (
     _row("tcp_iperf3_streams", f"iperf3, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
          operation="iperf3", streams=STREAMS),
     *(
-        _row(f"rdma_{what}_bw", f"ib_{what}_bw (perftest), host and GPU memory(column)",
+        _row(f"rdma_{what}_bw", f"ib_{what}_bw (perftest), by memory(column): host or GPU",
              _rdma_pairs, kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES)
         for what in ("write", "read")
     ),
     *(
-        _row(f"rdma_{what}_lat", f"ib_{what}_lat (perftest), host and GPU memory(column)",
+        _row(f"rdma_{what}_lat", f"ib_{what}_lat (perftest), by memory(column): host or GPU",
              _rdma_pairs, kind="rdma", report=Report.LATENCY, operation=f"ib_{what}_lat",
              unit=LATENCY, size=PERFTEST_FLAG_BYTES)
         for what in ("write", "read", "send")

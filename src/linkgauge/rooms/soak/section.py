@@ -141,8 +141,8 @@ def _minutes(soak: Soak, number: int) -> float:
 
 
 _HEADS = (
-    Column("cell"), Column("median", True), Column("unit"), Column("slow p95", True, 4),
-    Column("slow p99", True, 2), Column("slow p99.9", True, 6), Column("worst", True, 1),
+    Column("cell"), Column("median", True), Column("unit"), Column("slowest 5%", True, 4),
+    Column("slowest 1%", True, 2), Column("slowest 0.1%", True, 6), Column("worst", True, 1),
     Column("drift", True), Column("over time", rank=3), Column("repetitions", True, 7),
     Column("checked", True, 8), Column("failed", True, 5),
 )  # fmt: skip
