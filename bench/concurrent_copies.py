@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import kernels_of
 from linkgauge.backends.protocol import Copy
+from linkgauge.engine.measuring.combined import TrackedGroup
 from linkgauge.engine.measuring.sampler import (
-    TrackedGroup,
     definition_of,
     headline,
     run_once,

@@ -73,7 +73,7 @@ def cpus_of(machine: str | None) -> list[int]:
     """Those that may be used, here or on a simulated machine."""
     if machine is None:
         return sorted(os.sched_getaffinity(0))
-    from linkgauge.backends.sim import simulate
+    from linkgauge.backends.sim.backend import simulate
     from linkgauge.backends.sim.description import load
     from linkgauge.model.settings import EngineSettings, Simulation
 

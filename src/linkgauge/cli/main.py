@@ -63,7 +63,7 @@ def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
         context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
         params=[*parameters(kind)] if kind else [],
         callback=lambda **given: hook.exit_code(
-            partial(carried, *([typed(kind, given)] if kind else ())), _ENDS
+            lambda: carried(*([typed(kind, given)] if kind else ())), _ENDS
         ),
         help=carried.__doc__,
     )

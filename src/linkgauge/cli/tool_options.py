@@ -150,6 +150,8 @@ class ToolOptions:
     """The options of a tool as fields. Each has the given value, or its default."""
 
     def __init__(self, **given: Any) -> None:
+        if unknown := given.keys() - vars(type(self)).keys():
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
         vars(self).update(given)
 
     @classmethod

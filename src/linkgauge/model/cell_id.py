@@ -105,7 +105,7 @@ def ends_of(cell: Placed) -> str:
     cuda:3`), or else the cell's row and column."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(map(attrgetter("way"), of))
-    sources, destinations = map(set, zip(*ways, strict=True))
+    sources, destinations = map(set, zip(*ways, strict=True)) if ways else (set(), set())
     if len(sources) == len(destinations) == 1:
         (source,), (destination,) = sources, destinations
         both_ways = " <-> " if of[0].both_ways else " -> "

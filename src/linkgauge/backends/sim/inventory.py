@@ -52,7 +52,7 @@ def host(hardware: Hardware) -> Host:
 def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> HostDetails:
     """Returns facts as Linux would report them. `in_groups` says that IOMMU groups are visible."""
     about, nodes = hardware.description.host, hardware.nodes
-    cpus: tuple[int, ...] = ()
+    cpus: list[int] = []
     cores: set[tuple[int, int]] = set()
     kinds: set[tuple[int, int]] = set()
     node_cpus: dict[int, tuple[int, ...]] = dict(map(attrgetter("index", "cpus"), nodes))
@@ -90,7 +90,7 @@ def details(hardware: Hardware, topology: SimTopology, *, in_groups: bool) -> Ho
         frequency_driver=None if about.hypervisor else about.frequency_driver,
         command_line=f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}",
         iommu=about.iommu if in_groups else None,
-        allowed_cpus=cpus,
+        allowed_cpus=tuple(cpus),
         allowed_cores=len(cores),
         allowed_nodes=tuple(node_cpus),
         steal=0.0,

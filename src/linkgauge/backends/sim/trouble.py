@@ -84,6 +84,8 @@ class Trouble:
         found: dict[Resource, float] = {}
         for demand in demands:
             for resource, _ in demand.flow.usage:
+                if resource in found:
+                    continue
                 aimed = self.aimed(self._resources.names[resource])
                 if aimed not in least:
                     least[aimed] = least_rate(aimed, self._cells)

@@ -116,13 +116,13 @@ class _Together:
         if self._profiler is not None:
             self._notes.append(Profiled(self._profiler))
         self._on_phase = on_phase
-        self._owners: dict[Backend, None] = {}
+        self._owners: dict[int, Backend] = {}  # a plug-in's may be unhashable
         self._numbered: dict[int, Sequence[Transfer]] = {}
         for cell in cells:
             cell.definition = known.definition if known else None
-            self._owners |= dict.fromkeys(cell.backends)
+            self._owners |= {id(owner): owner for owner in cell.backends}
             self._numbered[repetition.passed + cell.planned.number] = cell.planned.transfers
-        self._virtual = [one for one in self._owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
+        self._virtual = [one for one in self._owners.values() if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
         self._copies: list[Copy] = []
 
     def carry_out(self, pool: BufferPool) -> Repeated:
@@ -145,7 +145,7 @@ class _Together:
                 cell.fill(pool)
                 devices.update(cell.devices)
             self._enter("measure")
-            clocks = (one.clock for one in self._owners if follows(one, Clocked))  # type: ignore[type-abstract]
+            clocks = (one.clock for one in self._owners.values() if follows(one, Clocked))  # type: ignore[type-abstract]
             clock = next(clocks, time.monotonic)
             cpu_clock = None if self._virtual else time.process_time
             # Formed one by one, and only where a profiler asks for them.
@@ -170,9 +170,10 @@ class _Together:
             for cell, own in zip(self._cells, split, strict=True):
                 readings = sensed.readings(cell.devices)
                 result = cell.report(taken, own[:-1], own[-1], readings, self._notes, extra)
+                results.append(result)
+            for cell, result in zip(self._cells, results, strict=True):
                 if sample.policy.steady and result.verified:
                     cell.know_contents(pool)
-                results.append(result)
             return Repeated(tuple(results), Known(sample, results[0].definition))
 
     def _enter(self, phase: Phase) -> None:

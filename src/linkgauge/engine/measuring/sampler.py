@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from operator import truediv
 from statistics import median
 
 import msgspec
@@ -92,7 +91,7 @@ def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -
     each transfer's time."""
     if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
-    return tuple(map(truediv, moved, timing.seconds))
+    return tuple(own / each for own, each in zip(moved, timing.seconds, strict=True))
 
 
 def headline(

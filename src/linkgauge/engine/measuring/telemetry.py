@@ -67,8 +67,7 @@ class Sensing:
         senses: dict[str, Telemetry] = {}
         for backend, devices in self._asked.items():
             try:
-                for sense in backend.sense(devices):
-                    senses[sense.memory] = sense
+                senses |= {sense.memory: sense for sense in backend.sense(devices)}
             except Exception:  # noqa: BLE001, S112  # whatever a library does, no cell is lost by it
                 continue
         self.taken.append((now, senses))
@@ -80,17 +79,20 @@ class Sensing:
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
     times: list[float] = []
+    replays: list[int | None] = []
     reported: defaultdict[str, list[Any]] = defaultdict(list)
     for at, senses in taken:
         if memory in senses:
             times.append(at)
+            replays.append(senses[memory].pcie_replays)
             for field, value in asdict(senses[memory]).items():
                 if value is not None:
                     reported[field].append(value)
     if not times:
         return Reading(memory=memory, count=0)
     speeds, widths, clocks = reported["link_speed"], reported["link_width"], reported["clock"]
-    replays = reported["pcie_replays"]  # a single reading cannot show new replays
+    first, last = replays[0], replays[-1]  # a single reading cannot show new replays
+    is_counted = len(times) > 1 and first is not None and last is not None
     return Reading(
         memory=memory,
         count=len(times),
@@ -102,5 +104,5 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
         temperature_max=max(reported["temperature"], default=None),
         power_max=max(reported["power"], default=None),
         throttled=tuple(dict.fromkeys(chain.from_iterable(reported["throttled"]))),
-        pcie_replays=replays[-1] - replays[0] if len(replays) > 1 else None,
+        pcie_replays=last - first if is_counted else None,
     )

@@ -243,7 +243,7 @@ class Wiring:
         return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
     def leaves(self, begin: str, end: str) -> bool:
-        return "network" in map(attrgetter("link.kind"), self.map.route(begin, end) or ())
+        return any(wire.kind == "network" for wire, _ in self.route(begin, end) or ())
 
     def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
         passed = set[str]()
@@ -256,7 +256,8 @@ class Wiring:
                     for place in (crossing.begin, crossing.end)
                 ]
                 found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
-        passed -= {begin, end, *self.switches}
+        passed -= {begin, end}
+        passed -= self.switches
         if self.leaves(begin, end):
             passed &= self._near.keys()  # adapters reach the memory at each end by themselves
         if not found or (passed and not any(map(is_node, (begin, end)))):

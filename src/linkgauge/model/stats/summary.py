@@ -95,13 +95,17 @@ def interval_rank(n: int) -> int | None:
     return k
 
 
+def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
+    rank = interval_rank(len(ordered))
+    return None if rank is None else (ordered[rank - 1], ordered[-rank])
+
+
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
     if not samples:
         return None
     ordered = sorted(samples)
     median = statistics.median(ordered)
     mean = statistics.fmean(ordered)
-    rank = interval_rank(len(ordered))
     return Summary(
         n=len(ordered),
         min=ordered[0],
@@ -112,7 +116,7 @@ def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | 
         p95=percentile(ordered, 0.95),
         p99=percentile(ordered, 0.99),
         stddev=deviation(ordered) if len(ordered) > 1 else None,
-        ci95=None if rank is None else (ordered[rank - 1], ordered[-rank]),
+        ci95=median_interval(ordered),
         slow_p95=percentile(ordered, 0.95 if better == "lower" else 0.05),
         slow_p99=percentile(ordered, 0.99 if better == "lower" else 0.01),
     )
