@@ -92,7 +92,7 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
         return Reading(memory=memory, count=0)
     speeds, widths, clocks = reported["link_speed"], reported["link_width"], reported["clock"]
     first, last = replays[0], replays[-1]  # a single reading cannot show new replays
-    is_counted = len(times) > 1 and first is not None and last is not None
+    rose = None if len(times) < 2 or first is None or last is None else last - first
     return Reading(
         memory=memory,
         count=len(times),
@@ -104,5 +104,5 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
         temperature_max=max(reported["temperature"], default=None),
         power_max=max(reported["power"], default=None),
         throttled=tuple(dict.fromkeys(chain.from_iterable(reported["throttled"]))),
-        pcie_replays=last - first if is_counted else None,
+        pcie_replays=rose,
     )
