@@ -300,7 +300,7 @@ def judged_hosts(
     return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
-_WORST = "fail", "low", "warn", "ok", "not judged"
+_WORST = "fail", "low", "warn", "not judged", "ok"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:
