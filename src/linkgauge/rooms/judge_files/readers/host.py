@@ -299,6 +299,7 @@ def _accesses(said: Mapping[str, str]) -> HostFigure:
 
 
 _BLOCK = re.compile(r"\s*block size: (?P<size>\d{1,9})(?P<prefix>[KMG]i)B")
+_NO_BLOCK = re.compile(r"\s*Total operations: 0 \(")
 _sysbench_rates = rates(
     "sysbench memory", "sysbench_memory_{way}", "{threads}", _accesses,
     rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
@@ -314,6 +315,11 @@ def _sysbench_memory(seen: TextScan) -> None:
                 f"blocks of {block[1]} {block[2]}B stay in the cache: the figure is none of memory "
                 "(--memory-block-size=1G measures that)"
             )
+    for _ in seen.each(_NO_BLOCK):
+        seen.remarks.append(
+            "nothing was moved (0 operations), as where --memory-total-size divided by --threads "
+            "is less than one --memory-block-size"
+        )
     _sysbench_rates(seen)
 
 
