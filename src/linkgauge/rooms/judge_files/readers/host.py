@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from linkgauge.judge.blame.xids import LEVEL_WARNING, meaning_of_xid, severity_of
 from linkgauge.machine.dimms import Dimm
+from linkgauge.machine.kernel_log import Interest, LogRecord, recognize
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
@@ -175,6 +177,7 @@ _SLOT = re.compile(
     rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at \S+ "
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
+_XID = re.compile(r".{0,120}?\bNVRM: Xid \(")
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -184,6 +187,10 @@ def _kernel_log(seen: TextScan) -> None:
         nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[6]))
         warnings = frozenset([f"{at}: {nic.narrow}"] if nic.narrow else ())
         seen.facts(nics={at: nic} if _NICS.match(own[1]) else {}, warnings=warnings)
+    for number, _ in seen.each(_XID):
+        line = recognize(LogRecord(LEVEL_WARNING, 0, 0.0, seen.lines[number]), Interest(), 0.0)
+        if line is not None and severity_of(line) == "fail":
+            seen.facts(warnings=frozenset([f"{line.pci}: {meaning_of_xid(line.code)}"]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
@@ -330,7 +337,7 @@ READERS = {
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
-    _kernel_log: ("iommu: Default domain type", "available PCIe"),
+    _kernel_log: ("iommu: Default domain type", "available PCIe", "NVRM: Xid"),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),
