@@ -7,10 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from linkgauge.judge.blame.xids import LEVEL_WARNING, meaning_of_xid, severity_of
+from linkgauge.judge.blame.xids import BROKEN
 from linkgauge.machine.dimms import Dimm
-from linkgauge.machine.kernel_log import Interest, LogRecord, recognize
-from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
+from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
@@ -74,8 +73,9 @@ def _numactl(seen: TextScan) -> None:
 
 
 def count_of_mask(mask: str) -> int | None:
-    groups = (part.removeprefix("0x") or "0" for part in mask.split(","))
-    return len(parse_cpu_mask(",".join(groups))) or None
+    digits = mask.replace("0x", "").replace(",", "")
+    is_mask = re.fullmatch(r"[0-9a-fA-F]{1,16384}", digits)
+    return (int(digits, 16).bit_count() or None) if is_mask else None
 
 
 def _hypervisor(seen: TextScan) -> None:
@@ -177,7 +177,7 @@ _SLOT = re.compile(
     rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at \S+ "
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
-_XID = re.compile(r".{0,120}?\bNVRM: Xid \(")
+_XID = re.compile(r".{0,120}?\bNVRM: Xid \((?:PCI:)?([^)]{1,40})\): ?(\d{1,6})\b")
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -187,10 +187,9 @@ def _kernel_log(seen: TextScan) -> None:
         nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[6]))
         warnings = frozenset([f"{at}: {nic.narrow}"] if nic.narrow else ())
         seen.facts(nics={at: nic} if _NICS.match(own[1]) else {}, warnings=warnings)
-    for number, _ in seen.each(_XID):
-        line = recognize(LogRecord(LEVEL_WARNING, 0, 0.0, seen.lines[number]), Interest(), 0.0)
-        if line is not None and severity_of(line) == "fail":
-            seen.facts(warnings=frozenset([f"{line.pci}: {meaning_of_xid(line.code)}"]))
+    for _, own in seen.each(_XID):
+        if said := BROKEN.get(int(own[2])):
+            seen.facts(warnings=frozenset([f"{own[1]}: Xid {own[2]} ({said})"]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
