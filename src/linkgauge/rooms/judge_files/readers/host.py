@@ -202,8 +202,7 @@ _STREAM: dict[str, ArrayOperation] = {
 
 
 def _array(said: Mapping[str, str]) -> HostFigure:
-    """Returns a run's work: without an expected rate if a script names it, as it may bind it."""
-    if said["run"] != "all":
+    if said["run"] != "all":  # a script names it, and may bind it to a part of the memory
         return HostFigure("null -> null by host:0.cpu", STREAM.symbol)
     return HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_STREAM[said["kind"]])
 
