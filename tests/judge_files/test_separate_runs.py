@@ -1,6 +1,7 @@
 """Texts of a tool are hosts only if they say so; else each is a run, and no other one blames it."""
 
 import json
+import re
 
 import pytest
 
@@ -85,3 +86,34 @@ def test_both_sides_of_a_connection_are_one_run(tmp_path, text, one, other):
         tmp_path, {"client.txt": client, "server.txt": server.replace(one, "7 port 9")}
     )
     assert len(tool["peers"]) == 2
+
+
+# Of NVIDIA/nccl-tests 290: 8 H100 of one node, and 16 of two with srun's labels, cut to two sizes.
+ONE_NODE = """
+ 4294967296  1073741824  float  sum  -1   15870  270.63  473.60    0   15773  272.30  476.53    0
+"""
+TWO_NODES = """
+ 4294967296  1073741824  float  sum  -1   52043   82.53  154.74  N/A   51992   82.61  154.89  N/A
+ 8589934592  2147483648  float  sum  -1  103530   82.97  155.57  N/A  103538   82.96  155.56  N/A
+"""
+
+
+def nccl(rows, nodes):
+    ranks = [
+        f"#  Rank {8 * node + n:2} Group  0 Pid {5000 + n} on  node00{node + 1} device {n:2} "
+        f"[0x{0x10 + n:x}] NVIDIA H100 80GB HBM3"
+        for node in range(nodes)
+        for n in range(8)
+    ]
+    return "\n".join([*ranks, *rows.strip("\n").splitlines(), ""])
+
+
+def test_what_was_not_judged_comes_before_what_is_ok(tmp_path):
+    """A healthy node is no verdict on two nodes, of which no text tells what their network is."""
+    labelled = "".join(f" 0: {line}\n" for line in nccl(TWO_NODES, 2).splitlines())
+    done, tool = judged(tmp_path, {"one.txt": nccl(ONE_NODE, 1), "two.txt": labelled})
+    assert {one["verdict"] for one in tool["peers"]} == {"not judged", "ok"}
+    assert re.search(r"^verdict: +not judged", done.stdout, re.MULTILINE)
+    assert "155.57" in done.stdout
+    assert "no adapter and no network between the nodes" in done.stdout
+    assert done.returncode == 0

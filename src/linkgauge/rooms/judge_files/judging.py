@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.vendor import tool_of
 from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import spoken
@@ -172,10 +173,12 @@ def _described(
         return describe(name, [*facts, Facts(gpus={n: ReportedGpu() for n in more})], reported)
     count = max(_places(reported), ranks if ranks <= _MOST_IN_A_HOST else _USUAL_IN_A_HOST, 2)
     found = describe(name, [Facts(gpus={n: ReportedGpu() for n in range(count)}), *facts], reported)
-    example = VENDORS[vendor_of(found.facts)].example
-    named = f'--machine "{example}" or ' if example else ""
+    vendor = VENDORS[vendor_of(found.facts)]
+    named = f'--machine "{vendor.example}" or ' if vendor.example else ""
+    own = tool_of(vendor.pci, "topology")
+    forms = FORMS if vendor.space == "cuda" else f"{own}; lspci -vvv and others are understood"
     nameless = (
-        f"accelerators of no known model, as no text names any; {named}a text would ({FORMS})"
+        f"accelerators of no known model, as no text names any; {named}a text would ({forms})"
     )
     return found._replace(assumed=(*found.assumed, nameless))
 
@@ -300,7 +303,7 @@ def judged_hosts(
     return found, worst_code(one.code for one in outcomes.values()) or 0
 
 
-_WORST = "fail", "low", "warn", "ok", "not judged"
+_WORST = "fail", "low", "warn", "not judged", "ok"
 
 
 def _once(texts: Sequence[ReadText]) -> list[ReadText]:

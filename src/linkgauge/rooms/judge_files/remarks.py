@@ -105,8 +105,7 @@ def _between(seen: _Seen) -> None:
     is_virtual = is_unsure and (hypervisor or "virtual machine" in ways)
     seen.say("virtual", is_virtual, which=hypervisor or "which kind is not known")
     odd = (one.cell.expected for one in seen.cells if not one.cell.is_as_expected)
-    reasons = (expected.because for expected in odd if expected)
-    seen.say("through_cpu", any("route crosses the host bridge" in because for because in reasons))
+    seen.say("through_cpu", any(o and "route crosses the host bridge" in o.because for o in odd))
     seen.say("P2P_disabled", "P2P disabled" in ways)
     named = {"peer_latency": "between peers", "staged_latency": "over the host's memory"}
     times = [f"{settings[name]} {how}" for name, how in named.items() if name in settings]
@@ -127,10 +126,12 @@ def _of_links(seen: _Seen) -> None:
     seen.say("host_copies", any(one.benchmark.startswith(with_host) for one in seen.low))
     one_way = re.compile("(?:host_to_device|device_to_host)_memcpy|clpeak_")
     copies = [one.cell for one in seen.cells if one_way.match(one.benchmark)]
-    most = max((one.headline or 0.0 for one in copies), default=0.0)
-    is_open = not any(one.expected and one.expected.achievable for one in copies)
-    fit = pcie_of(most) if is_open and "confidential computing" not in seen.tool.ways else ()
-    seen.say("fits_slot", fit, rate=most / 1e9, fit=" or ".join(fit))
+    is_known = any(one.expected and one.expected.achievable for one in copies)
+    is_open = not is_known and "confidential computing" not in seen.tool.ways
+    cards = grouped((one.column, one.headline or 0.0) for one in copies if is_open)
+    by_fit = grouped((" or ".join(pcie_of(max(own))), max(own)) for own in cards.values())
+    for fit, most in by_fit.items():
+        seen.say("fits_slot", fit, rate=max(most) / 1e9, fit=fit)
     is_several = any(len(one.cell.transfers) > 1 for one in seen.low)
     seen.say("below_links", is_several and seen.is_linked and not seen.is_across)
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
@@ -165,8 +166,7 @@ def _of_hosts(seen: _Seen) -> None:
         seen.say("no_gdr", not is_tcp and "NET/IB" in ways and "GDRDMA" not in ways)
         seen.say("little_network", any(not one.cell.is_as_expected for one in seen.cells))
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in FAR]
-    is_used = seen.is_across or seen.has("rdma")
-    seen.say("far_adapters", far and is_used, names=", ".join(far))
+    seen.say("far_adapters", far and (seen.is_across or seen.has("rdma")), names=", ".join(far))
 
 
 def _of_network(seen: _Seen, tool: ToolRun) -> None:

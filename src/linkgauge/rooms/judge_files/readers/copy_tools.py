@@ -18,7 +18,7 @@ from ..scan import TextScan, rates
 
 def _storage(said: Mapping[str, str]) -> HostFigure:
     """Returns work without an expected rate: CPU or driver choose the way, or an end is storage."""
-    is_read = "read" in said["way"].lower()
+    is_read = said["way"].lower() in ("read", "randread", "d2h")
     return HostFigure(f"{'null -> host:0' if is_read else 'host:0 -> null'} by host:0.cpu")
 
 
@@ -44,8 +44,9 @@ _fio = rates(
 )  # fmt: skip
 _clpeak = rates(  # the copies of the largest buffer, unless the device has less memory
     "clpeak", "clpeak_{way}", "device {number}", _storage,
-    rf"\s*enqueue(?P<way>Write|Read)Buffer\s*: (?P<rate>{DECIMAL})\s*$",
-    r"\s*Device: +\S.{1,80}", unit="G", size=str(1 << 29),
+    rf"\s*(?i:enqueue(?P<way>Write|Read)Buffer)\s*: (?P<rate>{DECIMAL})\s*$",
+    rf"\s*(?P<way>h2d|d2h)\s*: (?P<rate>{DECIMAL})\s*$",
+    r"\s*Device(?: \d{1,2})?: +\S.{1,80}", unit="G", size=str(1 << 29),
 )  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def _traffic_figures(
         yield ReportedFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
 
 
-READERS = {_gdrcopy: ("BW: ",), _gdsio: ("XferType",), _fio: ("bw=",), _clpeak: ("enqueue",),
+READERS = {_gdrcopy: ("BW: ",), _gdsio: ("XferType",), _fio: ("bw=",), _clpeak: ("enqueue", "h2d "),
     _level_zero: ("BW = ", "Bandwidth P2P"),
     _rbln: ("rbln", "RBLN"),
     _host_traffic: ("Gbps", "_gbps", '"description"')}  # fmt: skip

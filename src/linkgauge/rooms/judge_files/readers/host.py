@@ -7,8 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from linkgauge.judge.blame.xids import BROKEN
 from linkgauge.machine.dimms import Dimm
-from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
+from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
@@ -72,8 +73,9 @@ def _numactl(seen: TextScan) -> None:
 
 
 def count_of_mask(mask: str) -> int | None:
-    groups = (part.removeprefix("0x") or "0" for part in mask.split(","))
-    return len(parse_cpu_mask(",".join(groups))) or None
+    digits = mask.replace("0x", "").replace(",", "")
+    is_mask = re.fullmatch(r"[0-9a-fA-F]{1,16384}", digits)
+    return (int(digits, 16).bit_count() or None) if is_mask else None
 
 
 def _hypervisor(seen: TextScan) -> None:
@@ -175,6 +177,7 @@ _SLOT = re.compile(
     rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at \S+ "
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
+_XID = re.compile(r".{0,120}?\bNVRM: Xid \((?:PCI:)?([^)]{1,40})\): ?(\d{1,6})\b")
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
@@ -184,6 +187,9 @@ def _kernel_log(seen: TextScan) -> None:
         nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[6]))
         warnings = frozenset([f"{at}: {nic.narrow}"] if nic.narrow else ())
         seen.facts(nics={at: nic} if _NICS.match(own[1]) else {}, warnings=warnings)
+    for _, own in seen.each(_XID):
+        if said := BROKEN.get(int(own[2])):
+            seen.facts(warnings=frozenset([f"{own[1]}: Xid {own[2]} ({said})"]))
     for _, match in seen.each(_DOMAIN):
         seen.facts(iommu="translating" if match[1] == "Translated" else "passthrough")
 
@@ -196,16 +202,20 @@ _STREAM: dict[str, ArrayOperation] = {
 
 
 def _array(said: Mapping[str, str]) -> HostFigure:
+    if said["run"] != "all":  # a script names it, and may bind it to a part of the memory
+        return HostFigure("null -> null by host:0.cpu", STREAM.symbol)
     return HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_STREAM[said["kind"]])
 
 
 _stream = rates(
-    "STREAM", "memory_stream_{kind}", "all", _array,
+    "STREAM", "memory_stream_{kind}", "{run}", _array,
     rf"\s*(?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL})(?:\s+{DECIMAL}){{3}}",
+    rf"\s*-> (?P<kind>Copy|Scale|Add|Triad):\s+(?P<rate>{DECIMAL}) MB/s\b",
+    r"={3,} \[(?P<run>[\w -]{1,40})\](?: .{0,200})? =+$",  # before each run of a script
     r"\s*(?P<failed>Failed Validation on array .{1,100})",
     r"\s*Array size = (?P<size>\d{1,12}) \(elements\)",
     r"\s*This system uses (?P<element>\d{1,2}) bytes per array element",
-    size="10000000", element="8", unit="M",
+    run="all", size="10000000", element="8", unit="M",
 )  # fmt: skip
 
 
@@ -299,6 +309,7 @@ def _accesses(said: Mapping[str, str]) -> HostFigure:
 
 
 _BLOCK = re.compile(r"\s*block size: (?P<size>\d{1,9})(?P<prefix>[KMG]i)B")
+_NO_BLOCK = re.compile(r"\s*Total operations: 0 \(")
 _sysbench_rates = rates(
     "sysbench memory", "sysbench_memory_{way}", "{threads}", _accesses,
     rf"\s*{DECIMAL} MiB transferred \((?P<rate>{DECIMAL}) MiB/sec\)", _THREADS,
@@ -314,6 +325,11 @@ def _sysbench_memory(seen: TextScan) -> None:
                 f"blocks of {block[1]} {block[2]}B stay in the cache: the figure is none of memory "
                 "(--memory-block-size=1G measures that)"
             )
+    for _ in seen.each(_NO_BLOCK):
+        seen.remarks.append(
+            "nothing was moved (0 operations), as where --memory-total-size divided by --threads "
+            "is less than one --memory-block-size"
+        )
     _sysbench_rates(seen)
 
 
@@ -324,7 +340,7 @@ READERS = {
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
-    _kernel_log: ("iommu: Default domain type", "available PCIe"),
+    _kernel_log: ("iommu: Default domain type", "available PCIe", "NVRM: Xid"),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
     _sysbench: ("events per second", "FATAL: "), _sysbench_memory: ("MiB transferred",),

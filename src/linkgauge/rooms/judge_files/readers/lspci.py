@@ -21,9 +21,11 @@ from ..scan import TextScan
 
 _AT = rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7])"
 _HEAD = re.compile(
-    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -s ?)?{_AT}(?=\s*$| -v)"
+    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -s ?)?{_AT}(?=\s*$| -v| ?\|)"
 )
 """A function's address, class and name, or its address alone, before lines that grep left."""
+_OWN = re.compile(r"[\s.]|$|\w{3,12}: ")
+"""What a line of a function begins with; grep and pages leave some without their indent."""
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
 _MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
 _NIC = re.compile("Infiniband controller|Ethernet controller|Fabric controller|Network controller")
@@ -72,9 +74,7 @@ def _listed(seen: TextScan) -> None:
         address, kind, name = head[1] or head[4], head[2] or "", head[3] or ""
         if not is_long and not _GPU.search(kind) and not _RDMA.search(name):
             continue
-        last = next(
-            (n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", ".", "")), end
-        )
+        last = next((n for n in range(number + 1, end) if not _OWN.match(lines[n])), end)
         address = address if address.count(":") == 2 else f"0000:{address}"
         body = "\n".join(lines[number + 1 : last])
         found.append(_Function(address[-12:], kind, name, body))
