@@ -39,14 +39,18 @@ class Blame(msgspec.Struct, frozen=True):
     others: tuple[Part, ...] = ()
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        others = [part for blame in blames for part in (blame.part, *blame.others)]
-        return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
+        others = dict.fromkeys(self.others)
+        for blame in blames:
+            others |= dict.fromkeys((blame.part, *blame.others))
+        return Blame(self.part, tuple(others))
 
     @property
     def _would_tell(self) -> str:
         kinds = {part.kind for part in (self.part, *self.others)}
-        telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
-        return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
+        for one, others, say in _TELLING:
+            if one in kinds and kinds & others:
+                return say
+        return "exchange a cable, a slot or a card: what moves with it is to blame"
 
     def finding(
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
@@ -98,8 +102,8 @@ def fewest(
             break
         best = min(best, kept[0], key=loss)
     while best:
-        others = [new for new in candidates if new not in best]
-        sets = ((*best[:at], new, *best[at + 1 :]) for at in range(len(best)) for new in others)
+        sets = ((*best[:at], new, *best[at + 1 :])
+                for at in range(len(best)) for new in candidates if new not in best)  # fmt: skip
         better = min(sets, key=loss, default=best)
         if loss(better) >= loss(best):
             break
