@@ -92,7 +92,7 @@ class Search:
 
     def as_good(self, suspect: Suspect, more: float = PART) -> list[Part]:
         """Returns the parts that explain as much as `suspect` at an extra cost below `more`."""
-        rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
+        rest, parts = without(suspect, self.chosen), set(map(attrgetter("part"), self.chosen))
         best, found = self.best, list[Part]()
         for one in self.candidates:
             if one.part not in parts:
@@ -205,12 +205,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     # Cells of other kinds since the last that was well may be slow, too.
     for since in first | {1 + max(n for n in well if n < number) for number in first}:
         yield Suspect(part, since)
-    if any(map(_falls, (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()))):
-        yield Suspect(part, drifts=True)
-
-
-def _falls(rows: Sequence[Row]) -> bool:
-    return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
+    for own in (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()):
+        if own[-1].relative < own[0].relative + math.log1p(-LEAST_LOSS / 3):
+            yield Suspect(part, drifts=True)
+            return
 
 
 def causes(
