@@ -37,7 +37,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         left = [row for row in rows if blamed.isdisjoint(row.parts)] if blamed else rows
         for finding in some(left, evidence):
             blamed.add(finding.about)
-            shown = share_of(row for row in left if row.case.name in {*finding.cells})
+            cells = frozenset(finding.cells)
+            shown = share_of([row for row in left if row.case.name in cells])
             yield replace(finding, remedy=finding.remedy or remedy, value=shown)
     yield from lost_parts(rows, evidence, blamed, remedy)
 
@@ -76,7 +77,7 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         yield finding if is_sure else replace(finding, severity="warn")
     if opposed:
         yield _opposed(opposed, evidence)
-    parts = {one.part for one in chosen}
+    parts = set(map(attrgetter("part"), chosen))
     if rest := [row for row in slow if parts.isdisjoint(row.parts)]:
         fast = grouped((_copies(row), _table(row)) for row in rows if not row.slow)
         are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
