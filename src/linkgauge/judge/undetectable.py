@@ -5,7 +5,7 @@ that do not use the part. All cells of a part may also show a loss together."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from operator import attrgetter
 
@@ -20,6 +20,7 @@ from linkgauge.judge.findings import ANY, Evidence, Finding, Undetectable
 from linkgauge.judge.verdict import bounds
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.transfer import Transfer
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -34,7 +35,9 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     classes = grouped((row.peers, row) for row in ordered)
     comparison = {one.part: one for one in compared(rows, by_part)}
     lone = alone(rows) if evidence.earlier is not None else ()
-    fill, least = _fills(evidence), cache(partial(_least, Expectations(evidence.machine)))
+    least = cache(partial(_least, Expectations(evidence.machine)))
+    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
+    loads = cache(partial(_loads, sharing))
 
     @cache
     def top(peers: Hashable, part: Part) -> float:
@@ -45,8 +48,9 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
         if part.kind not in ("group", "machine"):
             past, shown = evidence if part in lone else None, dict[Row, tuple[float, float, bool]]()
             for row in own:
-                best = top(row.peers, part)
-                shown[row] = fill(row, part), _needed(row, best, least(row), past), bool(best)
+                best, load = top(row.peers, part), loads(row.case.cell.transfers).get(part, 1.0)
+                needed = _needed(row, best, least(row), past)
+                shown[row] = min(1.0, load), needed, bool(best)
             losses[part] = _undetectable(shown, comparison.get(part), len(by_part))
     if losses and all(loss == ANY for loss in losses.values()):
         return ()
@@ -58,17 +62,13 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     )
 
 
-def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """Returns a function for the share of a link's rate that a cell uses (1 if unknown)."""
-    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
-    crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
-
-    def fill(row: Row, part: Part) -> float:
-        loads = [load for transfer in row.case.cell.transfers
-                 for wire, _, load in crossed(transfer) if wire.part is part]  # fmt: skip
-        return min(1.0, sum(loads)) if loads else 1.0
-
-    return fill
+def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, float]:
+    """Returns the shares of links' rates that transfers use, as far as they are known."""
+    found: dict[Part, float] = {}
+    for transfer in transfers:
+        for wire, _, load in sharing.crossed(transfer):
+            found[wire.part] = found.get(wire.part, 0.0) + load
+    return found
 
 
 def _undetectable(
@@ -78,7 +78,11 @@ def _undetectable(
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}
-        if _is_slow(rows, lost) or (comparison is not None and _differs(comparison, lost, parts)):
+        if _is_slow(rows, lost):
+            return before
+        if comparison is None or (found := comparison.lost(lost)) is None:
+            continue
+        if found.gain > comparison.least and found.p < CHANCE / parts:
             return before
     return ANY
 
@@ -109,11 +113,6 @@ def _is_slow(rows: Mapping[Row, tuple[float, float, bool]], lost: Mapping[Row, f
         elif has_peers:
             gain -= SPARED
     return gain > PART
-
-
-def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> bool:
-    found = comparison.lost(lost)
-    return found is not None and found.gain > comparison.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
