@@ -34,6 +34,9 @@ _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
 other kinds, and the measurement in words."""
 
 
+_EXCHANGE = "exchange a cable, a slot or a card: what moves with it is to blame"
+
+
 class Blame(msgspec.Struct, frozen=True):
     part: Part
     others: tuple[Part, ...] = ()
@@ -44,14 +47,6 @@ class Blame(msgspec.Struct, frozen=True):
             others |= dict.fromkeys((blame.part, *blame.others))
         return Blame(self.part, tuple(others))
 
-    @property
-    def _would_tell(self) -> str:
-        kinds = {part.kind for part in (self.part, *self.others)}
-        for one, others, say in _TELLING:
-            if one in kinds and kinds & others:
-                return say
-        return "exchange a cable, a slot or a card: what moves with it is to blame"
-
     def finding(
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
@@ -59,7 +54,9 @@ class Blame(msgspec.Struct, frozen=True):
         if self.others:
             others = and_all(map(str, self.others), "or")
             found += f"; the cause may be {others} instead: the measurements cannot tell"
-            why += f"; {self._would_tell}"
+            kinds = {part.kind for part in (self.part, *self.others)}
+            tells = [say for one, rest, say in _TELLING if one in kinds and kinds & rest]
+            why += f"; {tells[0] if tells else _EXCHANGE}"
         cells = named(cases)
         return Finding(check, severity, self.part, found, why, tuple(remedy), cells)
 
