@@ -60,13 +60,10 @@ def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
     count = degrees + len(both) - 1
     if not both or count < 1:
         return None
-    gains, weights, total = list[tuple[float, float]](), 0.0, 0.0
-    for noise, inside, outside in both:
-        gain = inside.mean - outside.mean
-        weight = 1 / (1 / inside.n + 1 / outside.n) / within[noise]
-        gains.append((gain, weight))
-        weights, total = weights + weight, total + gain * weight
-    mean = total / weights
+    gains = [(inside.mean - outside.mean, 1 / (1 / inside.n + 1 / outside.n) / within[noise])
+             for noise, inside, outside in both]  # fmt: skip
+    weights = sum([weight for _, weight in gains])
+    mean = sum([gain * weight for gain, weight in gains]) / weights
     # Classes that differ in what they gain are less sure than their cells are.
     left = sum([weight * (gain - mean) ** 2 for gain, weight in gains]) + degrees
     errors = mean * math.sqrt(weights / max(1.0, left / count))

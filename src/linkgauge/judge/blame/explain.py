@@ -66,9 +66,8 @@ class Search:
         self._nothing = 0.0
         used = map(attrgetter("parts"), filter(attrgetter("slow"), rows))
         slow = frozenset[Part]().union(*used) & parts.keys()
-        tried = [part for part in parts if part in slow]
-        self.touching: dict[Part, list[Row]] = {part: [] for part in tried}
-        explained = dict.fromkeys(tried, 0.0)
+        self.touching: dict[Part, list[Row]] = {part: [] for part in parts if part in slow}
+        explained = dict.fromkeys(self.touching, 0.0)
         for row in rows:
             loss = row.weight * row.lost**2
             self._nothing += loss

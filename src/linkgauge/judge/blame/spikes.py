@@ -75,8 +75,8 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     relative = dict[Hashable, Sequence[float]]()
     varying = list[float]()
     for case in timed_cases_of(evidence):
-        cell, key = case.cell, (id(case.result), case.cell.samples_id)
-        if cell.status in ("pass", "fail") and len(cell.samples) >= ENOUGH:
+        key = id(case.result), case.cell.samples_id
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH:
             measured.append((key, case))
             if key not in relative and (taken := case.times):
                 relative[key] = times = _relative(taken)
