@@ -5,8 +5,8 @@ that do not use the part. All cells of a part may also show a loss together."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 
 from linkgauge.judge.blame.cases import listed
@@ -14,13 +14,13 @@ from linkgauge.judge.blame.leftover import Comparison, compared
 from linkgauge.judge.blame.limits import CHANCE, LEAST_LOSS, PART, SHOWN, SLOW, SPARED
 from linkgauge.judge.blame.lonely import alone, shows
 from linkgauge.judge.blame.table import Row, rows_of
-from linkgauge.judge.expected.expect import Expectation, Expectations
+from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import ANY, Evidence, Finding, Undetectable
 from linkgauge.judge.verdict import bounds
-from linkgauge.model.documents.result import CellResult
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.transfer import Transfer
 
 SIZES = (0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -34,28 +34,24 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     ordered = sorted(rows, key=attrgetter("figure"), reverse=True)
     classes = grouped((row.peers, row) for row in ordered)
     comparison = {one.part: one for one in compared(rows, by_part)}
-    lone, fill, expectations = alone(rows), _fills(evidence), Expectations(evidence.machine)
+    lone = alone(rows) if evidence.earlier is not None else ()
+    least = cache(partial(_least, Expectations(evidence.machine)))
+    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
+    loads = cache(partial(_loads, sharing))
 
     @cache
     def top(peers: Hashable, part: Part) -> float:
         return next((row.figure for row in classes[peers] if part not in row.parts), 0.0)
 
-    @cache
-    def least(row: Row) -> float:
-        case, unit = row.case, row.case.result.unit
-        return _least(case.cell, expectations.of(case.cell, case.result.size, unit))
-
-    def needed(row: Row, part: Part) -> float:
-        past = evidence if part in lone else None
-        return _needed(row, top(row.peers, part), least(row), past)
-
-    losses = {
-        part: _undetectable(
-            {row: (fill(row, part), needed(row, part), bool(top(row.peers, part))) for row in own},
-            comparison.get(part), len(by_part),
-        )
-        for part, own in by_part.items() if part.kind not in ("group", "machine")
-    }  # fmt: skip
+    losses = dict[Part, float]()
+    for part, own in by_part.items():
+        if part.kind not in ("group", "machine"):
+            past, shown = evidence if part in lone else None, dict[Row, tuple[float, float, bool]]()
+            for row in own:
+                best, load = top(row.peers, part), loads(row.case.cell.transfers).get(part, 1.0)
+                needed = _needed(row, best, least(row), past)
+                shown[row] = min(1.0, load), needed, bool(best)
+            losses[part] = _undetectable(shown, comparison.get(part), len(by_part))
     if losses and all(loss == ANY for loss in losses.values()):
         return ()
     losses |= dict.fromkeys(_not_crossed(evidence, losses), ANY)
@@ -66,17 +62,13 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     )
 
 
-def _fills(evidence: Evidence) -> Callable[[Row, Part], float]:
-    """Returns a function for the share of a link's rate that a cell uses (1 if unknown)."""
-    sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
-    crossed = cache(lambda transfer: tuple(sharing.crossed(transfer)))
-
-    def fill(row: Row, part: Part) -> float:
-        loads = [load for transfer in row.case.cell.transfers
-                 for wire, _, load in crossed(transfer) if wire.part is part]  # fmt: skip
-        return min(1.0, sum(loads)) if loads else 1.0
-
-    return fill
+def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, float]:
+    """Returns the shares of links' rates that transfers use, as far as they are known."""
+    found: dict[Part, float] = {}
+    for transfer in transfers:
+        for wire, _, load in sharing.crossed(transfer):
+            found[wire.part] = found.get(wire.part, 0.0) + load
+    return found
 
 
 def _undetectable(
@@ -86,16 +78,20 @@ def _undetectable(
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}
-        known = [(row, needed, has_peers) for row, (_, needed, has_peers) in rows.items()]
-        if _is_slow(known, lost) or (comparison is not None and _differs(comparison, lost, parts)):
+        if _is_slow(rows, lost):
+            return before
+        if comparison is None or (found := comparison.lost(lost)) is None:
+            continue
+        if found.gain > comparison.least and found.p < CHANCE / parts:
             return before
     return ANY
 
 
-def _least(cell: CellResult, estimate: Expectation) -> float:
-    of = cell.expected
+def _least(expectations: Expectations, row: Row) -> float:
+    result, cell, of = row.case.result, row.case.cell, row.case.cell.expected
     if of is None or of.measured or not of.achievable or not cell.bytes:
         return 0.0
+    estimate = expectations.of(cell, result.size, result.unit)
     return cell.bytes / (cell.bytes / of.achievable / bounds(estimate)[1] + estimate.start)
 
 
@@ -109,19 +105,14 @@ def _needed(row: Row, top: float, least: float, past: Evidence | None) -> float:
     return min(needed, default=ANY)
 
 
-def _is_slow(known: Sequence[tuple[Row, float, bool]], lost: Mapping[Row, float]) -> bool:
+def _is_slow(rows: Mapping[Row, tuple[float, float, bool]], lost: Mapping[Row, float]) -> bool:
     gain = 0.0
-    for row, needed, has_peers in known:
+    for row, (_, needed, has_peers) in rows.items():
         if lost[row] > needed:
             gain += row.weight * math.log1p(-lost[row]) ** 2
         elif has_peers:
             gain -= SPARED
     return gain > PART
-
-
-def _differs(comparison: Comparison, lost: Mapping[Row, float], parts: int) -> bool:
-    found = comparison.lost(lost)
-    return found is not None and found.gain > comparison.least and found.p < CHANCE / parts
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import count
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -103,17 +104,18 @@ class _Ways:
 
     def _find_touched(self, transfer: Transfer) -> Touched:
         """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
-        own = self._wiring.touched(transfer)
-        ends = transfer.memories if self._groups else ()
-        parts = own.parts.union(*(self._groups.get(str(end.place), ()) for end in ends))
-        shared = self._shared
+        own, shared = self._wiring.touched(transfer), self._shared
+        parts = own.parts
+        if groups := self._groups:
+            parts = parts.union(*(groups.get(str(end.place), ()) for end in transfer.memories))
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
     def _find_way(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
-        parts = frozenset[Part]().union(*(touched.parts for touched in each))
+        parts = frozenset[Part]().union(*map(attrgetter("parts"), each))
         timed = each[0].parts if is_first and each else parts
-        directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
-        if opposed := {part for part, forward in directed if forward and (part, False) in directed}:
+        directed = frozenset[tuple[Part, bool]]().union(*map(attrgetter("directed"), each))
+        if len(dict(directed)) < len(directed):
+            opposed = {part for part, forward in directed if forward and (part, False) in directed}
             parts = parts.union(part.crossed_both_ways for part in opposed)
             timed = timed.union(part.crossed_both_ways for part in opposed & timed)
         equivalent = each[0].kinds if len(each) == 1 else self._shared(tuple(_used(each)))
@@ -134,6 +136,8 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
 
 
 def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
+    if not any(map(attrgetter("rail"), evidence.machine.all_devices)):
+        return {}
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
     ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
@@ -185,7 +189,7 @@ def listed(parts: Sequence[Part | str]) -> str:
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    return tuple(case.name for case in cases)
+    return tuple(map(attrgetter("name"), cases))
 
 
 # Which findings are about something that a run has measured.
@@ -194,7 +198,12 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     """Returns a function that tells whether a finding is about measured parts or cells."""
     cases = cases_of(evidence)
-    parts = _exchanging(evidence).union(*(case.touched for case in cases))
+    pairs, parts = set[tuple[str, str]](), set[Part]()
+    for case in cases:
+        pairs.update(exchanging(case.cell))
+        parts |= case.touched
+    for pair in pairs:
+        parts |= evidence.machine.wiring.between(*pair)
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
 
     @cache
@@ -211,12 +220,6 @@ def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
 
 
 _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
-
-
-def _exchanging(evidence: Evidence) -> frozenset[Part]:
-    cells = (cell for cell in evidence.cells() if cell.status != "skip")
-    pairs = {pair for cell in cells for pair in exchanging(cell)}
-    return frozenset().union(*(evidence.machine.wiring.between(*pair) for pair in pairs))
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:

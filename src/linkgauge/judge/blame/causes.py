@@ -34,19 +34,18 @@ _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
 other kinds, and the measurement in words."""
 
 
+_EXCHANGE = "exchange a cable, a slot or a card: what moves with it is to blame"
+
+
 class Blame(msgspec.Struct, frozen=True):
     part: Part
     others: tuple[Part, ...] = ()
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        others = [part for blame in blames for part in (blame.part, *blame.others)]
-        return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
-
-    @property
-    def _would_tell(self) -> str:
-        kinds = {part.kind for part in (self.part, *self.others)}
-        telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
-        return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
+        others = dict.fromkeys(self.others)
+        for blame in blames:
+            others |= dict.fromkeys((blame.part, *blame.others))
+        return Blame(self.part, tuple(others))
 
     def finding(
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
@@ -55,7 +54,9 @@ class Blame(msgspec.Struct, frozen=True):
         if self.others:
             others = and_all(map(str, self.others), "or")
             found += f"; the cause may be {others} instead: the measurements cannot tell"
-            why += f"; {self._would_tell}"
+            kinds = {part.kind for part in (self.part, *self.others)}
+            tells = [say for one, rest, say in _TELLING if one in kinds and kinds & rest]
+            why += f"; {tells[0] if tells else _EXCHANGE}"
         cells = named(cases)
         return Finding(check, severity, self.part, found, why, tuple(remedy), cells)
 
@@ -98,8 +99,8 @@ def fewest(
             break
         best = min(best, kept[0], key=loss)
     while best:
-        others = [new for new in candidates if new not in best]
-        sets = ((*best[:at], new, *best[at + 1 :]) for at in range(len(best)) for new in others)
+        sets = ((*best[:at], new, *best[at + 1 :])
+                for at in range(len(best)) for new in candidates if new not in best)  # fmt: skip
         better = min(sets, key=loss, default=best)
         if loss(better) >= loss(best):
             break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from operator import itemgetter
 
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.grouped import grouped
@@ -13,7 +15,7 @@ from linkgauge.model.hardware.part import Part
 
 from .cases import Case, cases_of
 
-_HARMLESS = ("idle", "display clock")
+_HARMLESS = re.compile("idle|display clock", re.IGNORECASE)
 """Reasons for low clocks that are harmless."""
 _LIMITS = ("power cap", "current limit", "clocks set by the user", "sync boost")
 """Reasons for low clocks that are limits by design, or set by a person: every device that
@@ -26,9 +28,10 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
     for after in evidence.after.pci if evidence.after else ():
         function = evidence.machine.functions.get(after.address)
         before = function.errors if function else None
-        if before is not None and after.errors is not None:
-            rose[after.address] = Counter(after.errors) - Counter(before)  # only what is above 0
-    return {address: more for address, more in rose.items() if more}
+        more = Counter(after.errors) - Counter(before)  # only what is above 0
+        if before is not None and after.errors is not None and more:
+            rose[after.address] = more
+    return rose
 
 
 def _before_and_after(evidence: Evidence) -> Iterator[tuple[Accelerator, Accelerator]]:
@@ -39,11 +42,12 @@ def _before_and_after(evidence: Evidence) -> Iterator[tuple[Accelerator, Acceler
 
 def replays(evidence: Evidence) -> dict[str, int]:
     """Returns how many PCIe packets each device sent again, by the name of its memory."""
-    rose = {
-        after.memory: (after.pcie_replays or 0) - before.pcie_replays
-        for before, after in _before_and_after(evidence) if before.pcie_replays is not None
-    }  # fmt: skip
-    return {memory: more for memory, more in rose.items() if more > 0}
+    rose: dict[str, int] = {}
+    for before, after in _before_and_after(evidence):
+        was, now = before.pcie_replays, after.pcie_replays or 0
+        if was is not None and now > was:
+            rose[after.memory] = now - was
+    return rose
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
@@ -60,28 +64,28 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
         # Libraries number the links of each kind from 0.
         was = {(link.kind, link.index): link.errors for link in before.links}
         for part, links in bundles(after).items():
-            counted = sum(
-                link.errors - earlier
-                for link in links
-                if link.errors is not None
-                and (earlier := was.get((link.kind, link.index))) is not None
-            )
+            counted = 0
+            for link in links:
+                earlier = was.get((link.kind, link.index))
+                if link.errors is not None and earlier is not None:
+                    counted += link.errors - earlier
             rose[part] = max(rose.get(part, 0), counted)  # both ends may count the same
     return {part: more for part, more in rose.items() if more > 0}
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
     """Returns links that counted errors, and switches whose `used` links all counted errors."""
-    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
+    again = map(Part.pcie_link, replays(evidence))
+    found = frozenset((*fabric_errors(evidence), *again, *_pcie(evidence)))
     if any(cell.rises for cell in evidence.cells()):
         from linkgauge.judge.network_counters import network_errors
 
         found |= {*network_errors(evidence)}
+    if not found:
+        return frozenset()
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
-    return frozenset(
-        found | {joint for joint, links in meeting if len(links) > 1 and links <= found}
-    )
+    return found.union(joint for joint, links in meeting if len(links) > 1 and links <= found)
 
 
 def _pcie(evidence: Evidence) -> Iterator[Part]:
@@ -104,7 +108,7 @@ def held_under_load(evidence: Evidence) -> dict[str, list[Held]]:
         for case in cases_of(evidence)
         for reading in case.cell.readings
         for reason in reading.throttled
-        if not any(word in reason.lower() for word in _HARMLESS)
+        if not _HARMLESS.search(reason)
     )
 
 
@@ -113,15 +117,17 @@ def is_limit(reason: str) -> bool:
 
 
 def why_throttled(device: Accelerator, loaded: Iterable[Held]) -> list[str]:
-    reasons = [reason for reason, *_ in loaded] or device.throttled
-    return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
+    reasons = list(map(itemgetter(0), loaded)) or device.throttled
+    return sorted({reason for reason in reasons if not _HARMLESS.search(reason)})
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
     """Returns throttled devices. Limits such as the power cap do not count in matrix products."""
     latest = (evidence.after or evidence.machine.known).accelerators
-    loaded = {
-        memory: [one for one in held if not (one[1].cell.does.product and is_limit(one[0]))]
-        for memory, held in held_under_load(evidence).items()
-    }
-    return frozenset(one.part for one in latest if why_throttled(one, loaded.get(one.memory, ())))
+    held, found = held_under_load(evidence), set[Part]()
+    for device in latest:
+        loaded = [one for one in held.get(device.memory, ())
+                  if not (one[1].cell.does.product and is_limit(one[0]))]  # fmt: skip
+        if why_throttled(device, loaded):
+            found.add(device.part)
+    return frozenset(found)

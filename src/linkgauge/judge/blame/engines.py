@@ -23,7 +23,9 @@ def bounded_by_engine(
     these copies. All such copies are equally low, while kernels over the same parts are as
     expected. Without kernels, the copies must be as slow as one of several parallel links."""
     low = [row for row in rows if row.low]
-    kernels = [row for row in rows if low and _engines(row) == {"sm"}]
+    if not low:
+        return rows, ()
+    kernels = [row for row in rows if _engines(row) == {"sm"}]
     low_too = {_ends(row) for row in kernels if row.low}
     well = {row.parts for row in kernels if row.case.cell.is_as_expected and not row.low}
     if not kernels:

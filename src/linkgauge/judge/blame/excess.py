@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
@@ -17,9 +19,11 @@ from .limits import QUIET
 
 def spread(some: Iterable[Moments], floor: float = QUIET) -> tuple[float, int]:
     """Returns the variance within groups plus `floor`², and its degrees of freedom."""
-    groups = [one for one in some if one.n]
-    degrees = sum(one.n - 1 for one in groups)
-    return sum(one.rest for one in groups) / max(1, degrees) + floor**2, degrees
+    rest, degrees = 0.0, 0
+    for one in some:
+        if one.n:
+            rest, degrees = rest + one.rest, degrees + one.n - 1
+    return rest / max(1, degrees) + floor**2, degrees
 
 
 def chance(errors: float, degrees: float) -> float:
@@ -46,31 +50,28 @@ class Excess(NamedTuple):
 def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
     """Compares a part's cells with their peers. Returns None for too few cells."""
     both = [side for side in sides if side.inside.n and side.outside.n]
-    within = grouped((side.noise, (side.inside, side.outside)) for side in both)
-    known = {noise: spread(itertools.chain(*some), floor) for noise, some in within.items()}
-    gains = [
-        (one.inside.mean - one.outside.mean,
-         1 / (1 / one.inside.n + 1 / one.outside.n) / known[one.noise][0])
-        for one in both
-    ]  # fmt: skip
-    count = sum(degrees for _, degrees in known.values()) + len(gains) - 1
-    if not gains or count < 1:
+    within, degrees, shares = dict[Hashable, float](), 0, list[float]()
+    for noise, some in grouped(zip(map(itemgetter(0), both), both, strict=True)).items():
+        groups = itertools.chain.from_iterable(map(itemgetter(1, 2), some))
+        within[noise], own = spread(groups, floor)
+        degrees += own
+        # What of a variance is known has no degrees of freedom to lose (F. Satterthwaite, 1946).
+        shares += [floor**2 / within[noise]] if own else []
+    count = degrees + len(both) - 1
+    if not both or count < 1:
         return None
-    weights = sum(weight for _, weight in gains)
-    mean = sum(gain * weight for gain, weight in gains) / weights
+    gains = [(inside.mean - outside.mean, 1 / (1 / inside.n + 1 / outside.n) / within[noise])
+             for noise, inside, outside in both]  # fmt: skip
+    weights = sum([weight for _, weight in gains])
+    mean = sum([gain * weight for gain, weight in gains]) / weights
     # Classes that differ in what they gain are less sure than their cells are.
-    left = sum(weight * (gain - mean) ** 2 for gain, weight in gains)
-    left += sum(degrees for _, degrees in known.values())
+    left = sum([weight * (gain - mean) ** 2 for gain, weight in gains]) + degrees
     errors = mean * math.sqrt(weights / max(1.0, left / count))
-    # What of a variance is known has no degrees of freedom to lose (F. Satterthwaite, 1946).
-    shares = [floor**2 / variance for variance, degrees in known.values() if degrees]
     unknown = max(1e-3, 1 - min(shares, default=0.0))
     return Excess(weighted_median(gains), errors, chance(errors, count / unknown**2))
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
     ordered = sorted(values)
-    half = sum(weight for _, weight in ordered) / 2
-    passed = itertools.accumulate(weight for _, weight in ordered)
-    at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
-    return ordered[at][0]
+    passed = list(itertools.accumulate(map(itemgetter(1), ordered)))
+    return ordered[bisect_left(passed, passed[-1] / 2 - 1e-12)][0]

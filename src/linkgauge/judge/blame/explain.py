@@ -10,6 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 import msgspec
 
@@ -46,13 +47,10 @@ class Fit(msgspec.Struct, frozen=True):
     cost: float
     levels: dict[Suspect, float]
 
-    @property
-    def total(self) -> float:
-        return self.unexplained + self.cost
-
 
 def without(suspect: Suspect, chosen: Suspects) -> Suspects:
-    return tuple(one for one in chosen if one != suspect)
+    at = chosen.index(suspect)
+    return chosen[:at] + chosen[at + 1 :]
 
 
 class Search:
@@ -63,14 +61,23 @@ class Search:
         *, ordered: bool = True, drifts: bool = True,
     ) -> None:  # fmt: skip
         self._seen = seen
-        self._sizes = Counter(row.peers for row in rows)
-        self._well = grouped((row.peers, row) for row in rows if not row.slow)
-        self._nothing = sum(row.weight * row.lost**2 for row in rows)
-        slow = frozenset[Part]().union(*(row.parts for row in rows if row.slow)) & parts.keys()
-        self.touching = grouped((part, row) for row in rows for part in slow & row.parts)
+        self._sizes = Counter(map(attrgetter("peers"), rows))
+        self._well: dict[Hashable, list[Row]] = {}
+        self._nothing = 0.0
+        used = map(attrgetter("parts"), filter(attrgetter("slow"), rows))
+        slow = frozenset[Part]().union(*used) & parts.keys()
+        self.touching: dict[Part, list[Row]] = {part: [] for part in parts if part in slow}
+        explained = dict.fromkeys(self.touching, 0.0)
+        for row in rows:
+            loss = row.weight * row.lost**2
+            self._nothing += loss
+            if not row.slow:
+                self._well.setdefault(row.peers, []).append(row)
+            for part in slow & row.parts:
+                self.touching[part].append(row)
+                explained[part] += loss if row.slow else -SPARED
         self._steps = cache(self._find_steps)
         self._fit = cache(self._find_fit)
-        explained = {part: _explained(self.touching[part]) for part in parts if part in slow}
         likely = sorted(explained, key=explained.__getitem__, reverse=True)
         self.candidates = [
             suspect for part in likely[:MOST_TRIED]
@@ -79,16 +86,24 @@ class Search:
             if drifts or not suspect.drifts
         ]  # fmt: skip
         self._places = {one: place for place, one in enumerate(self.candidates)}
-        self.chosen: Suspects = fewest(self.candidates, lambda tried: self.fit(tried).total)
+        self.chosen: Suspects = fewest(self.candidates, self.loss)
         self.best = self.fit(self.chosen)
 
     def as_good(self, suspect: Suspect, more: float = PART) -> list[Part]:
         """Returns the parts that explain as much as `suspect` at an extra cost below `more`."""
-        rest, parts = without(suspect, self.chosen), {one.part for one in self.chosen}
-        others = ((one, self.fit((*rest, one))) for one in self.candidates if one.part not in parts)
-        return [one.part for one, fit in others
-                if abs(fit.unexplained - self.best.unexplained) < SPARED / 4
-                and fit.cost < self.best.cost + more]  # fmt: skip
+        rest, parts = without(suspect, self.chosen), set(map(attrgetter("part"), self.chosen))
+        best, found = self.best, list[Part]()
+        for one in self.candidates:
+            if one.part not in parts:
+                fit = self.fit((*rest, one))
+                is_near = abs(fit.unexplained - best.unexplained) < SPARED / 4
+                if is_near and fit.cost < best.cost + more:
+                    found.append(one.part)
+        return found
+
+    def loss(self, suspects: Suspects) -> float:
+        fit = self.fit(suspects)
+        return fit.unexplained + fit.cost
 
     def fit(self, suspects: Suspects) -> Fit:
         return self._fit(tuple(sorted(suspects, key=self._places.__getitem__)))
@@ -98,40 +113,43 @@ class Search:
         for suspect in suspects:
             for row, steps in self._steps(suspect).items():
                 affected.setdefault(row, {})[suspect] = steps
-        found = {s: self._levels(s, affected) for s in suspects}
-        levels = {s: statistics.median(of.values()) if of else 0.0 for s, of in found.items()}
-        is_twice = len({s.part for s in suspects}) < len(suspects)
-        if is_twice or any(self._is_nothing(s, level) for s, level in levels.items()):
-            return Fit(math.inf, 0.0, levels)
-        cost = sum(map(self._cost, suspects))
-        cost += sum(SPARED * (len({*of.values()}) - 1) for of in found.values())
+        found, levels = dict[Suspect, dict[Hashable, float]](), dict[Suspect, float]()
+        parts, cost, uneven = set[Part](), 0.0, 0.0
+        for one in suspects:
+            of = found[one] = self._levels(one, affected)
+            level = levels[one] = statistics.median(of.values()) if of else 0.0
+            most = max(self._steps(one).values(), default=0) if level else 0
+            if one.part in parts or level * most > math.log1p(-LEAST_LOSS):
+                return Fit(math.inf, 0.0, levels)
+            parts.add(one.part)
+            is_seen, is_late = one.part in self._seen, bool(one.since or one.drifts)
+            cost += PART * (1 - is_seen / 2 + is_late / 2)
+            uneven += SPARED * (len({*of.values()}) - 1)
         left = self._nothing
         for row, by in affected.items():
-            own = [steps * found[s].get(row.peers, levels[s]) for s, steps in by.items()]
-            least = _unexplained(row, own)
+            own, is_usual, sure = list[float](), False, math.inf
+            for one, steps in by.items():
+                own.append(steps * found[one].get(row.peers, levels[one]))
+                is_usual |= row.peers in found[one]
+                # How much a drift costs by then is less sure.
+                sure = PART if one.drifts else sure
+            # The loss may be in the range that the suspects explain. An expected figure may be a
+            # tenth too high.
+            unsure = math.log(SLOW) if row.low else 0.0
+            least = max(sum(own) + unsure - row.lost, row.lost - min(own), 0.0) ** 2
             # Another part may be the bottleneck of this cell, but hardly if not of its equals.
-            is_well = not row.slow and row.off <= -min(own)
-            is_odd = is_well and any(row.peers in found[s] for s in by)
-            # How much a drift costs by then is less sure.
-            sure = PART if any(s.drifts for s in by) else math.inf
+            is_odd = is_usual and not row.slow and row.off <= -min(own)
             least = min(least, row.lost**2 + (sure if is_odd else SPARED))
             left += row.weight * (least - row.lost**2)
-        return Fit(left, cost, levels)
-
-    def _is_nothing(self, suspect: Suspect, level: float) -> bool:
-        steps = max(self._steps(suspect).values(), default=0) if level else 0
-        return level * steps > math.log1p(-LEAST_LOSS)
-
-    def _cost(self, suspect: Suspect) -> float:
-        is_seen, is_late = suspect.part in self._seen, bool(suspect.since or suspect.drifts)
-        return PART * (1 - is_seen / 2 + is_late / 2)
+        return Fit(left, cost + uneven, levels)
 
     def _find_steps(self, suspect: Suspect) -> dict[Row, float]:
         since = [row for row in self.touching[suspect.part] if row.number >= suspect.since]
         if not suspect.drifts:
             # What some cells of a class show counts against a part that all of them use.
             mixed = {row.peers for row in since if row.slow}
-            return {row: 1 for row in since if row.peers in mixed or self._tells(suspect, row)}
+            own = [row for row in since if row.peers in mixed or self._tells(suspect, row)]
+            return dict.fromkeys(own, 1)
         down = grouped((row.peers, row) for row in since if row.lost < math.log1p(-LEAST_LOSS))
         # Each cell and the one that is half of its class later; ends alone may be noisy.
         lines = [((late.lost - early.lost) / step, step * min(early.weight, late.weight))
@@ -174,17 +192,6 @@ class Search:
         return levels
 
 
-def _unexplained(row: Row, levels: Sequence[float]) -> float:
-    """Returns the squared distance of a cell's loss from the range that its suspects explain."""
-    # An expected figure may be a tenth too high.
-    unsure = math.log(SLOW) if row.low else 0.0
-    return max(sum(levels) + unsure - row.lost, row.lost - min(levels), 0.0) ** 2
-
-
-def _explained(touching: Sequence[Row]) -> float:
-    return sum(row.weight * row.lost**2 if row.slow else -SPARED for row in touching)
-
-
 def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     yield Suspect(part)
     slow = [row for row in touching if row.slow]
@@ -197,12 +204,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[Row]) -> Iterator[Suspect]:
     # Cells of other kinds since the last that was well may be slow, too.
     for since in first | {1 + max(n for n in well if n < number) for number in first}:
         yield Suspect(part, since)
-    if any(map(_falls, (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()))):
-        yield Suspect(part, drifts=True)
-
-
-def _falls(rows: Sequence[Row]) -> bool:
-    return rows[-1].relative < rows[0].relative + math.log1p(-LEAST_LOSS / 3)
+    for own in (slow, *grouped(((row.peers, row.parts), row) for row in slow).values()):
+        if own[-1].relative < own[0].relative + math.log1p(-LEAST_LOSS / 3):
+            yield Suspect(part, drifts=True)
+            return
 
 
 def causes(

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -48,13 +49,12 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
 def compared(rows: Sequence[Row], parts: Collection[Part]) -> Iterator[Comparison]:
     """Yields comparisons of parts that have enough cells and peers (cells over similar parts)."""
-    classes = grouped((row.peers, row) for row in rows)
     known, logs = frozenset(parts), {row: -math.log(row.figure) for row in rows}
-    whole = {of: Moments.over(map(logs.__getitem__, own)) for of, own in classes.items()}
-    kinds: dict[Hashable, Counter[Kind]] = {
-        of: Counter(part.kind for part in frozenset[Part]().union(*(row.parts for row in own)))
-        for of, own in classes.items()
-    }
+    whole, kinds = dict[Hashable, Moments](), dict[Hashable, Counter[Kind]]()
+    for of, own in grouped((row.peers, row) for row in rows).items():
+        whole[of] = Moments.over(map(logs.__getitem__, own))
+        touched = frozenset[Part]().union(*map(attrgetter("parts"), own))
+        kinds[of] = Counter(map(attrgetter("kind"), touched))
     touching = grouped((part, row) for row in rows for part in row.parts & known)
     for part in (part for part in parts if part in touching):
         by_class = grouped((row.peers, row) for row in touching[part])
@@ -106,7 +106,9 @@ def small_losses(
 
 
 def _losses(rows: Sequence[Row], parts: Collection[Part]) -> dict[Comparison, Excess]:
-    every = ((one, one.lost()) for some in (compared, _begun) for one in some(rows, parts))
-    # Of all cells of a part, `since` is the one that shows most.
-    return {one: lost._replace(p=lost.p * max(1, one.since and len(one.rows)))
-            for one, lost in every if lost is not None}  # fmt: skip
+    found = dict[Comparison, Excess]()
+    for one in (*compared(rows, parts), *_begun(rows, parts)):
+        if (lost := one.lost()) is not None:
+            # Of all cells of a part, `since` is the one that shows most.
+            found[one] = lost._replace(p=lost.p * max(1, one.since and len(one.rows)))
+    return found

@@ -37,7 +37,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         left = [row for row in rows if blamed.isdisjoint(row.parts)] if blamed else rows
         for finding in some(left, evidence):
             blamed.add(finding.about)
-            shown = share_of(row for row in left if row.case.name in {*finding.cells})
+            cells = frozenset(finding.cells)
+            shown = share_of([row for row in left if row.case.name in cells])
             yield replace(finding, remedy=finding.remedy or remedy, value=shown)
     yield from lost_parts(rows, evidence, blamed, remedy)
 
@@ -46,25 +47,25 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     slow = [row for row in rows if row.slow]
     if not slow:
         return
-    seen = troubled(evidence, frozenset().union(*(row.parts for row in rows)))
+    seen = troubled(evidence, frozenset().union(*map(attrgetter("parts"), rows)))
     blames = suspects(rows, seen | slowed(evidence), links_first=True)
     # Nothing tells when another tool measured each cell.
     search = Search(rows, blames, seen, ordered=evidence.tool is None)
-    chosen, best, fit, touching = search.chosen, search.best, search.fit, search.touching
-    gains = {s: fit(without(s, chosen)).total - best.total for s in chosen}
+    chosen, best, touching = search.chosen, search.best, search.touching
+    gains = {s: search.loss(without(s, chosen)) - search.loss(chosen) for s in chosen}
     affected = {s: _most_affected(s, slow, best) for s in chosen}
     opposed: dict[Part, list[Row]] = {}
     for suspect in chosen:
         cells, others = affected[suspect], without(suspect, chosen)
         surer = [other for other in others if gains[other] >= gains[suspect]]
         inner = [one for one in surer if {*touching[suspect.part]} < {*touching[one.part]}]
-        if any(_is_as_slow(cells, affected[one], one) for one in inner):
+        if inner and any(_is_as_slow(cells, affected[one], one) for one in inner):
             continue
         if links := _only_both_ways(suspect.part, cells, rows):
             opposed |= dict.fromkeys(links, cells)
             continue
-        as_good = (blames[part] for part in search.as_good(suspect))
-        blame = blames[suspect.part].beside(as_good)
+        as_good = search.as_good(suspect)
+        blame = blames[suspect.part].beside(map(blames.__getitem__, as_good))
         finding = (_drift(blame, best.levels[suspect], cells, evidence) if suspect.drifts
                    else _slow(blame, suspect, cells, rows))  # fmt: skip
         # What the others explain nearly as well without it is no more than likely, and one cell
@@ -76,7 +77,8 @@ def _by_cells(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
         yield finding if is_sure else replace(finding, severity="warn")
     if opposed:
         yield _opposed(opposed, evidence)
-    if rest := [row for row in slow if not any(s.part in row.parts for s in chosen)]:
+    parts = set(map(attrgetter("part"), chosen))
+    if rest := [row for row in slow if parts.isdisjoint(row.parts)]:
         fast = grouped((_copies(row), _table(row)) for row in rows if not row.slow)
         are_fast = all({*fast.get(_copies(row), ())} - {_table(row)} for row in rest)
         kinds = {row.peers for row in rest}
@@ -126,22 +128,25 @@ def _most_affected(suspect: Suspect, slow: Sequence[Row], fit: Fit) -> list[Row]
 def _slow(blame: Blame, suspect: Suspect, slow: Sequence[Row], rows: Sequence[Row]) -> Finding:
     onset = f"; the first slow one was {slow[0].case.name}" if suspect.since else ""
     found = f"{reach('through it', slow)}{onset}"
-    kinds = {row.peers for row in slow}
-    equal = [row for row in rows if row.peers in kinds and row.number >= suspect.since]
-    own = [row.slow for row in equal if suspect.part in row.parts]
-    others = [row.slow for row in equal if suspect.part not in row.parts]
+    kinds, is_fast = set(map(attrgetter("peers"), slow)), False
+    own, others = list[bool](), list[bool]()
+    for row in rows:
+        uses = suspect.part in row.parts
+        if row.peers not in kinds:
+            is_fast = is_fast or (uses and not row.slow)
+        elif row.number >= suspect.since:
+            (own if uses else others).append(row.slow)
     why = "all comparable cells that use it are slow, and none of the others is"
     if not all(own) or any(others):
         why = f"{sum(own)} of {len(own)} comparable cells that use it are slow"
         why += f", and {sum(others) or 'none'} of {len(others)} that do not" if others else ""
     severity = _severity(slow)
-    through = [row for row in rows if suspect.part in row.parts]
-    by_peers = all(row.is_by_peers for row in slow)
+    by_peers = all(map(attrgetter("is_by_peers"), slow))
     if by_peers and 2 * sum(others) > max(len(others), len(own)):  # it hardly differs from these
         severity = "warn"
-    if not others and any(row.peers not in kinds and not row.slow for row in through):
+    if is_fast and not others:
         severity, why = "warn", "its other cells are fast enough, and it has no peer to compare"
-    return blame.finding("slow", severity, found, why, (), [row.case for row in slow])
+    return blame.finding("slow", severity, found, why, (), map(attrgetter("case"), slow))
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[Row], evidence: Evidence) -> Finding:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 import msgspec
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the positions of the samples in each repetition of the cell."""
         places = range(self.count)
         repetitions = cut(places, map(sum, self.case.cell.repetitions))
-        return tuple(repetition for repetition in repetitions if repetition) or (places,)
+        return tuple(filter(None, repetitions)) or (places,)
 
     @property
     def episodes(self) -> int:
@@ -60,37 +60,38 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the standard deviation without spikes. If enough samples remain, the most varying
         repetition is left out, because a neighbour may have disturbed it."""
         times, spikes = self.times, frozenset(self.spikes)
-        rests = (
-            [time for place, time in enumerate(times)
-             if place not in spikes and place not in repetition]
-            for repetition in self.repetitions
-        )  # fmt: skip
-        known = [deviation(rest) for rest in rests if len(rest) >= ENOUGH]
-        return min((*known, math.sqrt(self.variance)))
+        known = [math.sqrt(self.variance)]
+        for repetition in self.repetitions:
+            rest = [time for place, time in enumerate(times)
+                    if place not in spikes and place not in repetition]  # fmt: skip
+            if len(rest) >= ENOUGH:
+                known.append(deviation(rest))
+        return min(known)
 
 
 @lru_cache(maxsize=1)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    moments = groupby(_steadiness(timed_cases_of(evidence)), _once)
-    return tuple(replace(cell, moment=n) for n, (_, own) in enumerate(moments) for cell in own)
-
-
-def _once(cell: Steadiness) -> Hashable:
-    case = cell.case
-    return case.touched if len(case.cell.repetitions) == 1 else case.number
-
-
-def _steadiness(cases: Iterable[Case]) -> Iterator[Steadiness]:
-    measured = [
-        ((id(case.result), case.cell.samples_id), case)
-        for case in cases
-        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH
-    ]
-    relative = {of: (case, _relative(case.times)) for of, case in measured if case.times}
-    varying = [robust_deviation(abs(time - 1) for time in times) for _, times in relative.values()]
+    measured = list[tuple[Hashable, Case]]()
+    relative = dict[Hashable, Sequence[float]]()
+    varying = list[float]()
+    for case in timed_cases_of(evidence):
+        key = id(case.result), case.cell.samples_id
+        if case.cell.status in ("pass", "fail") and len(case.cell.samples) >= ENOUGH:
+            measured.append((key, case))
+            if key not in relative and (taken := case.times):
+                relative[key] = times = _relative(taken)
+                varying.append(robust_deviation(abs(time - 1) for time in times))
     usual = statistics.median(varying) if varying else 0.0
-    known = {of: _split(*one, usual) for of, one in relative.items()}
-    return (replace(known[of], case=case) for of, case in measured if of in known)
+    known, found = dict[Hashable, Steadiness](), list[Steadiness]()
+    moment, before = -1, None
+    for of, case in measured:
+        if of not in relative:
+            continue
+        once = case.touched if len(case.cell.repetitions) == 1 else case.number
+        moment, before = moment + (once != before), once
+        known[of] = known.get(of) or _split(case, relative[of], usual)
+        found.append(replace(known[of], case=case, moment=moment))
+    return tuple(found)
 
 
 def _relative(times: Sequence[float]) -> array[float]:

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from statistics import NormalDist
 
 import msgspec
@@ -72,7 +73,7 @@ def rows_of(evidence: Evidence) -> list[Row]:
         is_shared = equivalent[0].is_oversubscribed
         figures = _shares(equivalent) if is_shared else [(one, one.figure) for one in equivalent]
         rows += _rows(figures, scatter)
-    return sorted(rows, key=lambda row: row.number)
+    return sorted(rows, key=attrgetter("number"))
 
 
 def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
@@ -92,18 +93,21 @@ def _shares(equivalent: Sequence[Case]) -> list[tuple[Case, float]]:
 
 
 def _rows(equivalent: Sequence[tuple[Case, float]], scatter: Mapping[int, float]) -> Iterator[Row]:
-    ordered = sorted(equivalent, key=lambda each: -each[1])
-    peers = tuple(case for case, _ in ordered)
+    ordered = sorted(equivalent, key=itemgetter(1), reverse=True)
+    peers = tuple(map(itemgetter(0), ordered))
     expected, top = max(map(_expected, peers)), ordered[0][1]
     deviations = NormalDist().inv_cdf(1 - CHANCE / 2 / len(peers))
-    # Samples that are far apart are no figure: it may be off by any factor.
-    off = {case: min(deviations * _error(case, scatter[case.number]), 99.0) for case in peers}
-    low = {case for case in peers if _is_low(case, expected, off[case])}
-    # What is low among its peers says nothing of these.
-    all_low = any(case in low and _expected(case) and figure > SLOW * top
-                  for case, figure in ordered)  # fmt: skip
-    least = SLOW * top * math.exp(-off[peers[0]])
-    slow = {case for case, figure in ordered if figure * math.exp(off[case]) < least} | low
+    off, slow, all_low = dict[Case, float](), set[Case](), False
+    for case, figure in ordered:
+        summary = case.cell.summary
+        error = median_deviation(scatter[case.number], summary.n) if summary else 0.0
+        # Samples that are far apart are no figure: it may be off by any factor.
+        off[case] = min(deviations * error, 99.0)
+        is_low = _is_low(case, expected, off[case])
+        # What is low among its peers says nothing of these.
+        all_low = all_low or (is_low and _expected(case) > 0 and figure > SLOW * top)
+        if is_low or figure * math.exp(off[case]) < SLOW * top * math.exp(-off[peers[0]]):
+            slow.add(case)
     well = [math.log(figure) for case, figure in ordered if case not in slow]
     usual = math.log(expected) if all_low else statistics.fmean(well or [math.log(top)])
     for case, figure in ordered:
@@ -129,10 +133,6 @@ def _is_low(case: Case, expected: float, off: float) -> bool:
     return is_below and case.figure * math.exp(off) < SLOW * expected
 
 
-def _error(case: Case, scatter: float) -> float:
-    return median_deviation(scatter, case.cell.summary.n) if case.cell.summary else 0.0
-
-
 def scatter_of(case: Case) -> float:
     """Returns the relative standard deviation of the samples. Rare stalls hardly change it."""
     summary = case.cell.summary
@@ -147,29 +147,29 @@ def scatter_of(case: Case) -> float:
 
 def kinds_of(case: Case) -> frozenset[Kind]:
     """Returns the kinds of a cell's parts. Cells over the same kinds of parts vary alike."""
-    return frozenset(part.kind for part in case.touched)
+    return frozenset(map(attrgetter("kind"), case.touched))
 
 
 def _usual_scatter(cases: Iterable[Case]) -> dict[int, float]:
     """Returns each cell's scatter, which is at least that of its noisiest part."""
-    own = [(case, kinds_of(case), scatter_of(case)) for case in cases]
-    by_part = grouped(
-        ((part, kinds), scatter) for case, kinds, scatter in own for part in case.touched
-    ).items()
-    usual = {key: statistics.median(some) for key, some in by_part}
-    return {
-        case.number: max(scatter, *(usual[part, kinds] for part in case.touched))
-        for case, kinds, scatter in own
-    }
+    known = dict[tuple[Part, Hashable], list[float]]()
+    own = dict[int, tuple[float, list[tuple[Part, Hashable]]]]()
+    for case in cases:
+        kinds, scatter = kinds_of(case), scatter_of(case)
+        own[case.number] = scatter, [(part, kinds) for part in case.touched]
+        for each in own[case.number][1]:
+            known.setdefault(each, []).append(scatter)
+    usual = {each: statistics.median(some) for each, some in known.items()}
+    return {at: max(scatter, *map(usual.__getitem__, of)) for at, (scatter, of) in own.items()}
 
 
 def share_of(rows: Iterable[Row]) -> float:
-    return math.exp(statistics.median(row.shown for row in rows))
+    return math.exp(statistics.median(map(attrgetter("shown"), rows)))
 
 
 def reach(which: str, slow: Sequence[Row], share: float | None = None) -> str:
     """Formats how slow cells are: `device_local_copy sim:3 reaches 62% of its peers' speed`."""
-    lowest = min(slow, key=lambda row: row.shown)
+    lowest = min(slow, key=attrgetter("shown"))
     peers = "their peers" if slow[1:] else "its peers"
     of = f"{peers}' speed" if lowest.is_by_peers else "what the hardware should reach"
     who = they_reach(which, [row.case for row in slow])
@@ -188,7 +188,7 @@ def they_reach(which: str, cases: Sequence[Case]) -> str:
 def onset(rows: Sequence[Row]) -> int:
     """Finds by cumulative sums where figures fall most (E. Page, Biometrika 41, 1954)."""
     count, later, found = len(rows), 0.0, (0.0, 0)
-    mean = statistics.fmean(row.relative for row in rows)
+    mean = statistics.fmean(map(attrgetter("relative"), rows))
     for before in range(count - 1, 0, -1):
         row = rows[before]
         later += mean - row.relative
