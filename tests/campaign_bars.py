@@ -107,7 +107,7 @@ def declared_of(bed: Bed, evidence: Evidence) -> dict[str, float]:
         for one in undetectable_of(evidence)
         for part, loss in one.parts.items()
         for name in bed.names.of_subject(part)
-        if touched.get(name, set()) >= crossed.get(part, {}).keys()
+        if one.kind != "host bridge" or touched.get(name, set()) >= crossed.get(part, {}).keys()
     }
 
 

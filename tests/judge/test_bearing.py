@@ -59,7 +59,7 @@ def test_a_process_that_was_seen_at_work_comes_first(run, pid):
     assert any(cell.verdict == "low" for result in run.results for cell in result.cells)
     assert (outcome.code, outcome.low) == (0, False)
     # It has card 0 open, too, and does nothing there.
-    assert first_line(run, outcome) == f"warn processes cuda:1: other processes use it: {pid}"
+    assert first_line(run, outcome) == f"warn processes cuda:1: other processes use it (PID {pid})"
     slow = next(one for one in outcome.findings if one.check == "slow")
     assert (slow.severity, slow.explained_by[0]) == ("warn", "processes of cuda:1")
     assert figures_of(run).busy == {"cuda:1": (pid,)}
@@ -132,7 +132,7 @@ def test_a_process_at_work_explains_what_is_slow_of_its_device(slow_link, state)
     run = beside(slow_link, **state)
     outcome = outcome_of(run)
     assert (outcome.code, first_line(run, outcome)) == (
-        0, "warn processes sim:3: other processes use it: 4711",
+        0, "warn processes sim:3: other processes use it (PID 4711)",
     )  # fmt: skip
     assert health(run).reason == "Busy"
 

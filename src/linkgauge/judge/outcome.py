@@ -101,7 +101,9 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     findings, waived = concerns(evidence, found), tuple(f for f in found if f.severity == "waived")
     if run.tool is not None and not run.results:
         findings = tuple(one for one in found if one.is_grave)
-        return Outcome(int(failed(findings)), findings, found=(*found, *notes))
+        return Outcome(
+            int(failed(findings)), findings, found=(*found, *notes), waived=(*waived, *notes)
+        )
     used = {one.about for one in found if (one.check, one.severity) == ("processes", "warn")}
     names = {name for one in waived for name in one.cells}
     verdicts = {

@@ -94,7 +94,8 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     after = evidence.after.pci if evidence.after else ()
     loaded, latest = _under_load(evidence), machine.functions | {one.address: one for one in after}
     accelerators = latest_accelerators(evidence)
-    counted, again = pci_errors(evidence), replays(evidence)
+    counted = pci_errors(evidence)
+    again = {machine.addresses.get(of, of): count for of, count in replays(evidence).items()}
     carried = most_carried(machine, evidence.results).values()
     confirmed = {wire.lower.address for wire, rate, narrowest in carried
                  if wire.lower and is_confirmed(wire, rate, narrowest=narrowest)}  # fmt: skip
@@ -114,7 +115,7 @@ def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
                 port = None if machine.is_virtual else latest.get(function.parent or "")
                 at = function.address
                 is_sure = at in confirmed or at in adapters  # adapters' links do not slow down
-                sent_again = again.get(named.get(at, ""), 0)
+                sent_again = again.get(at, 0)
                 found.append(PcieChain(
                     name, lower, port, loaded.get(own, ()), link, is_sure, counted, sent_again
                 ))  # fmt: skip

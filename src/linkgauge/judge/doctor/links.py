@@ -171,17 +171,19 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Reports a bridge slower than its device (as a note if all devices of the model have one)."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
-    devices = [*shown(evidence)]
-    for part, function in devices:
-        bridge = _slower(function, evidence)
+    devices = [(part, one, _slower(one, evidence)) for part, one in shown(evidence)]
+    for part, function, bridge in devices:
         if bridge is None:
             continue
         able, link = bridge.link, function.link
         found = f"supports {able.max_speed:g} GT/s x{able.max_width}, the device"
         found = f"above it {found} {link.max_speed:g} GT/s x{link.max_width}"
         model = function.vendor, function.device
-        slower = [_slower(one, evidence) for _, one in devices if (one.vendor, one.device) == model]
-        equivalent = [one and _capacity(one.link) for one in slower]
+        equivalent = [
+            above and _capacity(above.link)
+            for _, one, above in devices
+            if (one.vendor, one.device) == model
+        ]
         if len(equivalent) > 1 and set(equivalent) == {_capacity(able)}:
             built = f"{why}; so it is for all {len(equivalent)} of them, as the machine is built"
             yield Finding("bridge", "note", part, f"the bridge {found}", built)

@@ -251,7 +251,7 @@ class _Sharing:
         without: NotJudged | None = "bound" if doubts else None if achievable else "path"
         if achievable is not None and self._bytes / achievable < START:
             without = "start"
-            doubts = [*doubts, "a copy this short depends on the time that it takes to start"]
+            doubts = [*doubts, "a copy this small depends on the time that it takes to start"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and _slowest(self._paths[0].uses, "cost").measured

@@ -148,7 +148,7 @@ def _others(run: Run, outcome: Outcome) -> str:
 
 
 _WHY_NOT: dict[NotJudged, str] = {
-    "start": "copies too short to judge",
+    "start": "transfers too small to judge",
     "shared": "links shared with others",
     "assumed": "only assumed facts",
 }

@@ -154,7 +154,7 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 
 NOTHING = "nothing was measured"
 _NONE_JUDGED: dict[NotJudged | None, str] = {
-    "start": "copies this short depend on the time that it takes to start them",
+    "start": "transfers this small depend on the time that they take to start",
     "shared": "the figures' links are shared with others",
     "assumed": "every figure rests on assumed facts",
 }

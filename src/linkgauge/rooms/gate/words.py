@@ -113,7 +113,11 @@ def lacking(one: CellChange, better: Better) -> str:
 def more_runs(more: tuple[int, int]) -> str:
     """Formats how many more runs are needed: `3 more`, or a number for each side."""
     first, other = more
-    return f"{first} more baseline runs and {other} of the other side" if first else f"{other} more"
+    return (
+        f"{first} more runs of the first side and {other} of the other"
+        if first
+        else f"{other} more"
+    )
 
 
 def p_value(p: float) -> str:
