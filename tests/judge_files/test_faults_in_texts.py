@@ -1,0 +1,28 @@
+"""Which faults a text shows, where another figure or line of it could hide or feign one."""
+
+from __future__ import annotations
+
+from command_kit import called
+
+
+def answer_of(folder, text):
+    (folder / "log.txt").write_text(text)
+    return " ".join(called("judge", folder / "log.txt", COLUMNS=200).stdout.split())
+
+
+LOCAL = """\
+Device: 0, NVIDIA RTX 6000 Ada Generation, pciBusID: 1, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA RTX 6000 Ada Generation, pciBusID: 2, pciDeviceID: 0, pciDomainID:0
+Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1
+     0 {}  22.00
+     1  22.00 {}
+"""
+
+
+def test_a_cache_holds_the_copies_of_all_accelerators_or_of_none(tmp_path):
+    answer = answer_of(tmp_path, LOCAL.format("1090.00", "500.00"))
+    assert "verdict: fail slow cuda:1: device_local_copy cuda:1 reaches 46% of its peers'" in answer
+    answer = answer_of(tmp_path, LOCAL.format("1010.00", "1090.00"))
+    assert "the cache holds what is copied" in answer
+    assert "high" not in answer
