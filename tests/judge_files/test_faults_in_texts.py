@@ -26,3 +26,22 @@ def test_a_cache_holds_the_copies_of_all_accelerators_or_of_none(tmp_path):
     answer = answer_of(tmp_path, LOCAL.format("1010.00", "1090.00"))
     assert "the cache holds what is copied" in answer
     assert "high" not in answer
+
+
+CPUS = """\
+          RocmBandwidthTest Version: 2.6.0
+          Device: 0,  AMD EPYC 7763 64-Core Processor
+          Device: 1,  AMD EPYC 7763 64-Core Processor
+          Device: 2,  AMD Instinct MI250X,  GPU-x,  c1:0.0
+          Unidirectional copy peak bandwidth GB/s
+          D/D       0           1           2
+          0         N/A         N/A         8.000
+          1         N/A         N/A         {}
+          2         26.300      26.200      1200.000
+"""
+
+
+def test_one_way_of_a_cpu_is_slow_only_beside_another_cpu(tmp_path):
+    found = "links CPU 0 and hip:0: CPU 0 -> hip:0 at 8 GB/s, 30% of the 26.3 GB/s in the other"
+    assert found in answer_of(tmp_path, CPUS.format("26.100"))
+    assert "CPU 0" not in answer_of(tmp_path, CPUS.format("8.000"))
