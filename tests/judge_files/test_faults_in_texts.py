@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from command_kit import called
 
 
@@ -45,3 +47,17 @@ def test_one_way_of_a_cpu_is_slow_only_beside_another_cpu(tmp_path):
     found = "links CPU 0 and hip:0: CPU 0 -> hip:0 at 8 GB/s, 30% of the 26.3 GB/s in the other"
     assert found in answer_of(tmp_path, CPUS.format("26.100"))
     assert "CPU 0" not in answer_of(tmp_path, CPUS.format("8.000"))
+
+
+LIMITED = (
+    "[ 8.3] mlx5_core 0001:43:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe "
+    "x8 link at {} (capable of 126.016 Gb/s with 8.0 GT/s PCIe x16 link)\n"
+)
+
+
+@pytest.mark.parametrize(("port", "is_own"), [("0001:42:01.0", True), ("0001:40:01.0", False)])
+def test_the_kernel_names_a_link_anywhere_above_the_card(port, is_own, tmp_path):
+    answer = answer_of(tmp_path, LIMITED.format(port))
+    assert ("link-width" in answer) == is_own
+    said = f"0001:43:00.0: PCIe 8 GT/s x8 of 8 GT/s x16, at {port}: its own link, or one above"
+    assert (said in answer) != is_own
