@@ -61,3 +61,24 @@ def test_the_kernel_names_a_link_anywhere_above_the_card(port, is_own, tmp_path)
     assert ("link-width" in answer) == is_own
     said = f"0001:43:00.0: PCIe 8 GT/s x8 of 8 GT/s x16, at {port}: its own link, or one above"
     assert (said in answer) != is_own
+
+
+FABRIC = """\
+GPU 00000000:01:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    Fabric
+        Health
+            Bandwidth                     : Degraded
+"""
+NAMELESS = """\
+0000:{}
+\t\tLnkCap:\tPort #0, Speed {}GT/s, Width x16, ASPM not supported
+\t\tLnkSta:\tSpeed {}GT/s, Width x{}
+"""
+
+
+def test_narrow_links_push_out_no_fault(tmp_path):
+    links = (NAMELESS.format(f"0{n}:00.0", 16, 16, n) for n in (1, 2, 4, 8))
+    answer = answer_of(tmp_path, FABRIC + "".join(links))
+    assert "verdict: warn reported the texts: NVLink's fabric: Bandwidth is Degraded" in answer
+    assert "0000:08:00.0: PCIe 16 GT/s x8 of 16 GT/s x16" in answer

@@ -222,7 +222,8 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=(*_odd(known), *sorted(known.warnings))[:3],
+        # Narrow links come last: a board may have them so.
+        warnings=(*_odd(known), *sorted(known.warnings, key=lambda one: ("GT/s x" in one, one))),
         failed=(
             *(one for log in logs for one in log.remarks),
             *(
