@@ -82,3 +82,18 @@ def test_narrow_links_push_out_no_fault(tmp_path):
     answer = answer_of(tmp_path, FABRIC + "".join(links))
     assert "verdict: warn reported the texts: NVLink's fabric: Bandwidth is Degraded" in answer
     assert "0000:08:00.0: PCIe 16 GT/s x8 of 16 GT/s x16" in answer
+
+
+NAMED = """\
+{} {}: {}
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM not supported
+\t\tLnkSta:\tSpeed 16GT/s, Width x8 (downgraded)
+"""
+
+
+def test_narrow_links_of_other_kinds_are_no_warning(tmp_path):
+    gpu = NAMED.format("01:00.0", "3D controller", "NVIDIA Corporation GA102GL [A10] (rev a1)")
+    disk = NAMED.format("02:00.0", "Non-Volatile memory controller", "A maker's SSD")
+    answer = answer_of(tmp_path, gpu + disk)
+    assert "verdict: warn link-width cuda:0 (0000:01:00.0): the link runs at x8" in answer
+    assert "warn reported" not in answer  # neither the disk, nor the accelerator again

@@ -10,9 +10,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from linkgauge.judge.doctor.links import check_link_width
 from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tool_of
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
@@ -107,8 +109,12 @@ def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 
 def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
+    links = [one for one in check_link_width(evidence) if one.severity != "unknown"]
+    told = " ".join(one.subject for one in links)
     for said in tool.warnings if not evidence.results else ():
-        yield Finding("reported", "warn", "the texts", said)
+        cards = re.findall(ADDRESS, said.partition(": PCIe ")[0]) if ": PCIe " in said else ()
+        if not cards or any(one not in told for one in cards):
+            yield Finding("reported", "warn", "the texts", said)
 
 
 def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:

@@ -90,7 +90,8 @@ def _listed(seen: TextScan) -> None:
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
-    ends = [one for one in found if one.address not in bridges and one.address.endswith("0")]
+    cards = [one for one in found if one.is_accelerator or one.is_adapter or not one.kind]
+    ends = [one for one in cards if one.address.endswith("0")]
     narrow = grouped((ReportedGpu(**_card(one, bridges)).narrow, one.address) for one in ends)
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
