@@ -97,3 +97,12 @@ def test_narrow_links_of_other_kinds_are_no_warning(tmp_path):
     answer = answer_of(tmp_path, gpu + disk)
     assert "verdict: warn link-width cuda:0 (0000:01:00.0): the link runs at x8" in answer
     assert "warn reported" not in answer  # neither the disk, nor the accelerator again
+
+
+def test_a_port_above_a_card_of_fewer_lanes_is_not_narrow(tmp_path):
+    port = NAMELESS.format("00:01.0", 32, 32, 8)
+    card = NAMELESS.format("01:00.0", 32, 32, 8).replace("x16", "x8")
+    assert "0000:00:01.0: PCIe 32 GT/s x8 of 32 GT/s x16" in answer_of(tmp_path, port)
+    assert "0000:00:01.0" not in answer_of(tmp_path, port + card)
+    other = card.replace("01:00.0", "00:00.0")  # it is not below
+    assert "0000:00:01.0: PCIe" in answer_of(tmp_path, other + port)

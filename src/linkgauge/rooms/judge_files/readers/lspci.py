@@ -90,13 +90,24 @@ def _listed(seen: TextScan) -> None:
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
-    cards = [one for one in found if one.is_accelerator or one.is_adapter or not one.kind]
-    ends = [one for one in cards if one.address.endswith("0")]
-    narrow = grouped((ReportedGpu(**_card(one, bridges)).narrow, one.address) for one in ends)
+    links = {one: ReportedGpu(**_card(one, bridges)) for one in found}
+    narrow = grouped(
+        (link.narrow, one.address)
+        for one, link in links.items()
+        if one.address.endswith("0")
+        and (one.is_accelerator or one.is_adapter or not (one.kind or _is_port(link, links)))
+    )
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         warnings=frozenset(f"{and_all(at)}: {said}" for said, at in narrow.items() if said),
     )  # fmt: skip
+
+
+def _is_port(link: ReportedGpu, links: Mapping[_Function, ReportedGpu]) -> bool:
+    """Whether a function without a name may be the port above a card that takes no more lanes."""
+    bus = str(link.pci)[:7]
+    below = (other for one, other in links.items() if one.address[:7] > bus)
+    return any(other.max_width == link.width for other in below)
 
 
 def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:
