@@ -106,3 +106,18 @@ def test_a_port_above_a_card_of_fewer_lanes_is_not_narrow(tmp_path):
     assert "0000:00:01.0" not in answer_of(tmp_path, port + card)
     other = card.replace("01:00.0", "00:00.0")  # it is not below
     assert "0000:00:01.0: PCIe" in answer_of(tmp_path, other + port)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lspci -vv -s 01:00.0 | grep LnkSta",
+        "$ sudo lspci -vvs 01:00.0",
+        'lspci -s "01:00.0" -vv',
+        "# lspci -s 01:00.0 -nn -vv 2>/dev/null | grep Lnk",
+    ],
+)
+def test_the_command_tells_the_address_in_any_order_of_options(command, tmp_path):
+    lines = NAMELESS.format("", 16, 16, 8).partition("\n")[2]
+    answer = answer_of(tmp_path, f"{command}\n{lines}")
+    assert "0000:01:00.0: PCIe 16 GT/s x8 of 16 GT/s x16" in answer

@@ -21,7 +21,8 @@ from ..scan import TextScan
 
 _AT = rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7])"
 _HEAD = re.compile(
-    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -s ?)?{_AT}(?=\s*$| -v| ?\|)"
+    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -\w{{0,6}}s ?[\"']?)?{_AT}"
+    r"(?=[\"']?\s*(?:$|-\w|\||\d?>))"
 )
 """A function's address, class and name, or its address alone, before lines that grep left."""
 _OWN = re.compile(r"[\s.]|$|\w{3,12}: ")
