@@ -121,3 +121,23 @@ def test_the_command_tells_the_address_in_any_order_of_options(command, tmp_path
     lines = NAMELESS.format("", 16, 16, 8).partition("\n")[2]
     answer = answer_of(tmp_path, f"{command}\n{lines}")
     assert "0000:01:00.0: PCIe 16 GT/s x8 of 16 GT/s x16" in answer
+
+
+UCX = """\
+|              |       overhead (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |
+Final:                  1000      0.000    40.000    40.000   {}   {}       24000       24000
+"""
+
+
+@pytest.mark.parametrize(
+    ("ways", "name"),
+    [
+        ("sm,cuda_copy,cuda_ipc", "ucx_tag_bw"),
+        ("tcp,cuda_copy,sm", "ucx_tag_bw_tcp"),
+        ("tcp,rc,cuda_copy", "ucx_tag_bw"),
+        ("^tcp", "ucx_tag_bw"),
+    ],
+)
+def test_ucx_is_by_tcp_only_where_tcp_is_the_network(ways, name, tmp_path):
+    command = f"UCX_TLS={ways} ucx_perftest host -t tag_bw -s 1048576\n"
+    assert f"{name} 25.17 GB/s" in answer_of(tmp_path, command + UCX.format(24000.0, 24000.0))

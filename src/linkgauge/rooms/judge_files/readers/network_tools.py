@@ -174,7 +174,7 @@ _UCX_DEVICE = re.compile(r".*?(?:\s-m |(?:Send|Recv) memory:\s+)(cuda|rocm|ze)")
 _UCX_SIZE = re.compile(
     r".*?(?:Message size:\s+| -s [\"']?(?:\$\(\( ?)?)(?P<size>\d{1,14}(?: ?\* ?\d{1,9}){0,4})\b"
 )
-_UCX_RDMA = re.compile(r"\b(?:rc|ud|dc|ib|srd|all)|\^|^$")
+_UCX_TCP = re.compile(r"(?!.*(?:\b(?:rc|ud|dc|ib|srd|all)|\^)).*\btcp\b")
 
 
 def _ucx(seen: TextScan) -> None:
@@ -191,7 +191,7 @@ def _ucx(seen: TextScan) -> None:
         rate, messages = float(said["rate"]) * (1 << 20), int(said["messages"])
         size = math.prod(map(int, re.findall(r"\d+", seen.first(_UCX_SIZE, "0"))))
         size = size or (round(rate / messages) if messages else 1)
-        by = "" if _UCX_RDMA.search(said["ways"]) else "_tcp"
+        by = "_tcp" if _UCX_TCP.match(said["ways"]) else ""
         name = f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}{by}"
         seen.figures.append(sent(name, size, rate, _MESSAGES))
     settings = {"buffers": "D D"} if seen.first(_UCX_DEVICE) else {}
