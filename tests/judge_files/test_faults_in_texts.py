@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_kit import called
+from linkgauge.rooms.judge_files.readers import read_text
 
 
 def answer_of(folder, text):
@@ -141,3 +142,9 @@ Final:                  1000      0.000    40.000    40.000   {}   {}       2400
 def test_ucx_is_by_tcp_only_where_tcp_is_the_network(ways, name, tmp_path):
     command = f"UCX_TLS={ways} ucx_perftest host -t tag_bw -s 1048576\n"
     assert f"{name} 25.17 GB/s" in answer_of(tmp_path, command + UCX.format(24000.0, 24000.0))
+
+
+def test_adapters_of_bonds_are_counted_one_by_one():
+    card = "CA 'bnxt_re-bond{}'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 200\n"
+    (read,) = read_text("ibstat", card.format(0) + card.format(1))
+    assert [one.adapters for one in read.facts] == [2]

@@ -85,7 +85,7 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
-_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)(\w{1,40})")
+_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})")
 
 
 def _ibstat(seen: TextScan) -> None:
