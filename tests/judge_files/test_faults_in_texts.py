@@ -148,3 +148,12 @@ def test_adapters_of_bonds_are_counted_one_by_one():
     card = "CA 'bnxt_re-bond{}'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 200\n"
     (read,) = read_text("ibstat", card.format(0) + card.format(1))
     assert [one.adapters for one in read.facts] == [2]
+
+
+def test_each_run_of_ucx_has_its_own_test_and_size(tmp_path):
+    first, second = "ucx_perftest A -t tag_bw -s 1048576\n", "ucx_perftest A -s 8192 -t am_bw\n"
+    third = UCX.format(240.0, 240.0).replace("24000", "491520")
+    text = first + UCX.format(24000.0, 24000.0) + second + UCX.format(2400.0, 2400.0)
+    answer = answer_of(tmp_path, text + "ucx_perftest A -t put_bw\n" + third)
+    assert "ucx_tag_bw 25.17 GB/s ucx_am_bw 8 KiB 2.52 GB/s" in answer
+    assert "ucx_put_bw 512 B 0.252 GB/s" in answer  # no size is given: by the rate of messages
