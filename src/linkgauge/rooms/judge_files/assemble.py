@@ -144,8 +144,10 @@ def results_of(
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:
     """Returns results, the number of figures in their cells, and failures without a cell."""
     results, judged, lost = list[Result](), 0, dict[Failure, None]()
-    # A table of a collective has all sizes.
-    tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in reported)
+    # A table of a collective has all sizes. Copies that a cache held are a table of their own.
+    tables = grouped(
+        ((o.benchmark, None if o.work else o.size, o.ranks, o.host is None), o) for o in reported
+    )
     for some in tables.values():
         table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]

@@ -73,10 +73,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if is_bare and not _is_telling(described.facts):
         raise _nothing(texts)
     alone, facts = HostFigure("null -> null by host:0.cpu", with_device=True), described.facts
-    unknown = {
-        number for number, one in enumerate(reported)
-        if (described.is_unclear and one.is_of_pair) or _is_cached(one, facts)
-    }  # fmt: skip
+    unclear = {n for n, one in enumerate(reported) if described.is_unclear and one.is_of_pair}
+    unknown = unclear | _cached(reported, facts)
     reported = [
         one._replace(host=alone, part=None) if number in unknown else one
         for number, one in enumerate(reported) if number not in unknown or one.part is None
@@ -112,12 +110,17 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     )  # fmt: skip
 
 
-def _is_cached(one: ReportedFigure, facts: Facts) -> bool:
-    """Whether a copy within an accelerator moves more than its memory can: its cache holds it."""
-    gpu = facts.gpus.get(int(one.column)) if one.benchmark == "device_local_copy" else None
-    product = product_of(gpu.model) if gpu is not None else None
-    is_small = (one.size or 0) <= _CACHED
-    return product is not None and is_small and 2 * one.figure > 1.1e9 * product.rate
+def _cached(reported: Sequence[ReportedFigure], facts: Facts) -> set[int]:
+    """Returns which figures are copies that a cache holds: all copies within accelerators of one
+    model move more than their memory can."""
+    shares = grouped(
+        ((one.size, gpu.model), (2e-9 * one.figure / product.rate, number))
+        for number, one in enumerate(reported)
+        if one.benchmark == "device_local_copy" and (one.size or 0) <= _CACHED
+        and (gpu := facts.gpus.get(int(one.column))) and (product := product_of(gpu.model))
+    )  # fmt: skip
+    held = (some for some in shares.values() if max(some)[0] > 1.1 and min(some)[0] > 1.0)
+    return {number for some in held for _, number in some}
 
 
 _CACHED = 256 << 20
@@ -219,7 +222,8 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
-        warnings=(*_odd(known), *sorted(known.warnings))[:3],
+        # Narrow links come last: a board may have them so.
+        warnings=(*_odd(known), *sorted(known.warnings, key=lambda one: ("GT/s x" in one, one))),
         failed=(
             *(one for log in logs for one in log.remarks),
             *(

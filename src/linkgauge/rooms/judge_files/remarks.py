@@ -145,7 +145,7 @@ def _of_links(seen: _Seen) -> None:
 
 def _of_hosts(seen: _Seen) -> None:
     tool = seen.tool
-    for said in tool.warnings if seen.cells else ():  # else they are findings
+    for said in tool.warnings[:3] if seen.cells else ():  # else they are findings
         seen.say("warned", said=said)
     if seen.is_across and not is_net(tool) and {"P2P", "SHM"} & {*tool.ways}:
         seen.say("containers", nodes=len(tool.hosts))

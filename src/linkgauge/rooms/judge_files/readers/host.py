@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from linkgauge.judge.blame.xids import BROKEN
 from linkgauge.machine.dimms import Dimm
-from linkgauge.machine.tree import parse_cpu_list
+from linkgauge.machine.tree import ADDRESS, parse_cpu_list
 from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
@@ -85,7 +85,7 @@ def _hypervisor(seen: TextScan) -> None:
         seen.facts(ways=frozenset({"virtual machine"}))
 
 
-_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)(\w{1,40})")
+_CARD = re.compile(r"\s*(?:(?:CA|Infiniband device) '|hca_id:\s+)([\w.-]{1,40})")
 
 
 def _ibstat(seen: TextScan) -> None:
@@ -173,20 +173,30 @@ _DOMAIN = re.compile(r".{0,80}?iommu: Default domain type: (Translated|Passthrou
 
 
 _SLOT = re.compile(
-    r".*?\b(\w+) ([0-9a-f:.]{12}): .{0,60}?available PCIe bandwidth, limited by "
-    rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at \S+ "
+    rf".*?\b(\w+) ({ADDRESS}): .{{0,60}}?available PCIe bandwidth, limited by "
+    rf"({DECIMAL}) GT/s PCIe x(\d{{1,2}}) link at ({ADDRESS}) "
     rf"\(capable of .{{3,30}}? with ({DECIMAL}) GT/s PCIe x(\d{{1,2}})"
 )
 _XID = re.compile(r".{0,120}?\bNVRM: Xid \((?:PCI:)?([^)]{1,40})\): ?(\d{1,6})\b")
 _NICS = re.compile("mlx|bnxt|ice|i40e|ixgbe|irdma|ionic|efa")
 
 
+def _is_right_above(port: str, card: str) -> bool:
+    """Whether a port above a card is at its other end: no bus is between them. The kernel names the
+    narrowest link up to the CPU."""
+    (domain, upper), (own, lower) = (one.split(":")[:2] for one in (port, card))
+    return domain == own and int(lower, 16) - int(upper, 16) < 2
+
+
 def _kernel_log(seen: TextScan) -> None:
     for _, own in seen.each(_SLOT):
-        at, (speed, most) = own[2], (float(own[3]), float(own[5]))
-        nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[6]))
-        warnings = frozenset([f"{at}: {nic.narrow}"] if nic.narrow else ())
-        seen.facts(nics={at: nic} if _NICS.match(own[1]) else {}, warnings=warnings)
+        at, port, (speed, most) = own[2], own[5], (float(own[3]), float(own[6]))
+        nic = ReportedNic(None, at, None, speed, int(own[4]), most, int(own[7]))
+        is_own = _is_right_above(port, at)
+        where = "" if is_own else f", at {port}: its own link, or one above"
+        nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
+        warnings = [f"{at}: {nic.narrow}{where}"] if nic.narrow else []
+        seen.facts(nics=nics, warnings=frozenset(warnings))
     for _, own in seen.each(_XID):
         if said := BROKEN.get(int(own[2])):
             seen.facts(warnings=frozenset([f"{own[1]}: Xid {own[2]} ({said})"]))

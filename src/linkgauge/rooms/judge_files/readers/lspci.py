@@ -21,7 +21,8 @@ from ..scan import TextScan
 
 _AT = rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7])"
 _HEAD = re.compile(
-    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -s ?)?{_AT}(?=\s*$| -v| ?\|)"
+    rf"{_AT} (.{{3,60}}?): (.{{1,200}})|(?:.{{0,60}}\blspci\b.{{0,40}} -\w{{0,6}}s ?[\"']?)?{_AT}"
+    r"(?=[\"']?\s*(?:$|-\w|\||\d?>))"
 )
 """A function's address, class and name, or its address alone, before lines that grep left."""
 _OWN = re.compile(r"[\s.]|$|\w{3,12}: ")
@@ -90,12 +91,24 @@ def _listed(seen: TextScan) -> None:
     }
     known = {address: one.bridge for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
-    ends = [one for one in found if one.address not in bridges and one.address.endswith("0")]
-    narrow = grouped((ReportedGpu(**_card(one, bridges)).narrow, one.address) for one in ends)
+    links = {one: ReportedGpu(**_card(one, bridges)) for one in found}
+    narrow = grouped(
+        (link.narrow, one.address)
+        for one, link in links.items()
+        if one.address.endswith("0")
+        and (one.is_accelerator or one.is_adapter or not (one.kind or _is_port(link, links)))
+    )
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
         warnings=frozenset(f"{and_all(at)}: {said}" for said, at in narrow.items() if said),
     )  # fmt: skip
+
+
+def _is_port(link: ReportedGpu, links: Mapping[_Function, ReportedGpu]) -> bool:
+    """Whether a function without a name may be the port above a card that takes no more lanes."""
+    bus = str(link.pci)[:7]
+    below = (other for one, other in links.items() if one.address[:7] > bus)
+    return any(other.max_width == link.width for other in below)
 
 
 def _card(one: _Function, bridges: Mapping[str, _Function]) -> dict[str, Any]:

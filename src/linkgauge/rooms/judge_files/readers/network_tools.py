@@ -167,14 +167,15 @@ _imb = rates(  # of all messages at once
 )  # fmt: skip
 
 
-_UCX_TEST = re.compile(
-    r".*?(?:\bTest:\s+|\s-t |^[|= ]*(?=\w*(?:tag|am|put|get)\w*_bw\b))(\w{3,40})"
+_UCX_SIZE = r"\d{1,14}(?: ?\* ?\d{1,9}){0,4}\b"
+_UCX_COMMAND = (
+    r"(?:(?=.*?\bUCX_TLS=(?P<ways>[\w,^]{1,200})))?"
+    rf"(?=(?:.*? -s [\"']?(?:\$\(\( ?)?(?=\d))?(?P<size>(?:(?<=[ \"'(]){_UCX_SIZE})?))"
+    r".*?\s-t (?P<test>[a-z]\w{2,40})"
 )
+_UCX_TITLE = r".*?\bTest:\s+(?P<title>\w{3,40})"
 _UCX_DEVICE = re.compile(r".*?(?:\s-m |(?:Send|Recv) memory:\s+)(cuda|rocm|ze)")
-_UCX_SIZE = re.compile(
-    r".*?(?:Message size:\s+| -s [\"']?(?:\$\(\( ?)?)(?P<size>\d{1,14}(?: ?\* ?\d{1,9}){0,4})\b"
-)
-_UCX_RDMA = re.compile(r"\b(?:rc|ud|dc|ib|srd|all)|\^|^$")
+_UCX_TCP = re.compile(r"(?!.*(?:\b(?:rc|ud|dc|ib|srd|all)|\^)).*\btcp\b")
 
 
 def _ucx(seen: TextScan) -> None:
@@ -184,16 +185,18 @@ def _ucx(seen: TextScan) -> None:
     for said in seen.rows(
         r"\s*(?P<end>Final:|(?:\[thread \d+\])?)\s*\d{1,12}"
         rf"(?:\s+{DECIMAL}){{4}}\s+(?P<rate>{DECIMAL})\s+\d{{1,15}}\s+(?P<messages>\d{{1,15}})\s*$",
-        r".*?\bUCX_TLS=(?P<ways>[\w,^]{1,200})", _UCX_TEST.pattern, _UCX_SIZE.pattern, ways="",
+        _UCX_COMMAND, r".*?\bUCX_TLS=(?P<ways>[\w,^]{1,200})", _UCX_TITLE,
+        r"[|= ]*(?=\w*(?:tag|am|put|get)\w*_bw\b)(?P<test>\w{3,40})",
+        rf".*?(?:Message size:\s+| -s [\"']?(?:\$\(\( ?)?)(?P<size>{_UCX_SIZE})",
+        ways="", test="", title="bandwidth", size="",
     ):  # fmt: skip
         del seen.figures[len(seen.figures) - (not is_done) :]
         is_done = said["end"] == "Final:"
         rate, messages = float(said["rate"]) * (1 << 20), int(said["messages"])
-        size = math.prod(map(int, re.findall(r"\d+", seen.first(_UCX_SIZE, "0"))))
+        size = math.prod(map(int, re.findall(r"\d+", said["size"] or "0")))
         size = size or (round(rate / messages) if messages else 1)
-        by = "" if _UCX_RDMA.search(said["ways"]) else "_tcp"
-        name = f"ucx_{seen.first(_UCX_TEST, 'bandwidth')}{by}"
-        seen.figures.append(sent(name, size, rate, _MESSAGES))
+        by = "_tcp" if _UCX_TCP.match(said["ways"]) else ""
+        seen.figures.append(sent(f"ucx_{said['test'] or said['title']}{by}", size, rate, _MESSAGES))
     settings = {"buffers": "D D"} if seen.first(_UCX_DEVICE) else {}
     seen.log("ucx_perftest", settings=settings)
 

@@ -8,6 +8,7 @@ from itertools import permutations
 
 from msgspec.structs import replace
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.transfer import Report
 
 from ..facts import MIB, HostFigure, ReportedFigure, ReportedGpu, copied
@@ -19,7 +20,7 @@ from ..scan import Grid, TextScan
 _SIZE = 128 * MIB
 _CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
 _LOPSIDED = 2.0
-"""The ratio between both ways of a copy with a CPU that no link shows by itself."""
+"""The ratio between both ways of a copy with a CPU, and between CPUs, that no link shows alone."""
 _VALIDATION = "Data Path Validation: FAIL"
 
 
@@ -70,13 +71,17 @@ def _rocm_bandwidth_test(seen: TextScan) -> None:
 
 
 def _lopsided(grid: Grid, place: Mapping[int, int]) -> Iterator[ReportedFigure]:
-    """Yields copies with a CPU, one way of which is far below the other, so that its best hides."""
+    """Yields both ways of copies with a CPU, one of which is far below the other way, and below
+    another CPU's copy the same way, which hides it."""
     cell = HostFigure("null -> null by host:0.cpu", with_device=True)
+    same = grouped(((place.get(a), place.get(b)), rate or 0.0) for (a, b), rate in grid.items())
     for (row, column), figure in grid.items():
-        less, more = sorted((figure or 0.0, grid.get((column, row)) or 0.0))
-        if (row in place) != (column in place) and figure and more > _LOPSIDED * less > 0:
-            down, across = (f"hip:{place[n]}" if n in place else f"CPU {n}" for n in (row, column))
-            name, rate = "host_to_host_memcpy", figure * 1e9
+        ends, ways = (place.get(row), place.get(column)), ((row, column), (column, row))
+        other = min(grid.get(ways[1]) or 0.0, max(same[ends]))
+        is_slow = figure and other >= _LOPSIDED * figure and ends != (None, None)
+        for way in ways if is_slow else ():
+            down, across = (f"hip:{place[n]}" if n in place else f"CPU {n}" for n in way)
+            name, rate = "host_to_host_memcpy", (grid[way] or 0.0) * 1e9
             yield ReportedFigure(name, down, across, rate, _SIZE, host=cell)
 
 
