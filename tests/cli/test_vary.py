@@ -49,7 +49,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     strike = "test $LINKGAUGE_ROUND$LINKGAUGE_SETTING != 2A || { kill -INT $PPID; sleep 9; }"
     done = called("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (130, False)
-    assert "1 round of a run each, in random order (ended before all 4)" in done.stdout
+    assert "1 round of one run each, in random order (ended before all 4)" in done.stdout
     (path,) = tmp_path.rglob("vary.json")
     assert json.loads(path.read_text())["finished"] is None
 
@@ -74,7 +74,7 @@ def test_a_command_that_fails_leaves_what_was_measured(prepare, rounds, tmp_path
     with pytest.raises(LinkgaugeError, match=rf"--prepare failed .* round {rounds + 1} \(exit"):
         vary(COPY, *HALF, *FEW, "--prepare", prepare.format("$LINKGAUGE_ROUND"), "--out", tmp_path)
     said = capsys.readouterr().out
-    assert f"{rounds} rounds of a run each" in said if rounds else said == ""
+    assert f"{rounds} rounds of one run each" in said if rounds else said == ""
     assert bool([*tmp_path.iterdir()]) is bool(rounds)
 
 

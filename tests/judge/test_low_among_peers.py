@@ -25,7 +25,7 @@ COPIES = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_local_
             "sockets4",
             "slow sim:2-host:2 rate=0.939 cells=39..",
             "PCIe link of sim:2",
-            "none was slow before",
+            "the first slow one was",
         ),
     ],
 )

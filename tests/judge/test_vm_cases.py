@@ -59,7 +59,7 @@ def test_a_guest_writes_to_its_host_the_cheapest_wish_first(tmp_path):
     message = reported_in(tmp_path, domain(SOCKETS, memory=32), guest)
     kinds = [line for line in message if line.endswith(":")][1:]
     assert kinds[0] == "While the guest runs:"
-    assert kinds[1].startswith("With a new definition")
+    assert kinds[1].startswith("Once the guest is shut down")
     assert "- memory: the guest has 15 GiB, the domain gives 32 GiB" in message
     other = domain(SOCKETS, memory=32).replace(b"11111111", b"99999999")
     assert reported_in(tmp_path, other, guest) == []

@@ -107,7 +107,7 @@ def one_node(guest):
         return None
     guest["vcpus"], guest["sizes"] = [sorted(chain(*guest["vcpus"]))], [sum(guest["sizes"])]
     guest["node_of"], guest["distances"], guest["node"] = {0: 0}, {0: {0: 10}}, -1
-    return {("cells", "cells")}
+    return {("cells", "NUMA nodes")}
 
 
 def no_vcpu(guest):

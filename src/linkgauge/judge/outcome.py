@@ -99,7 +99,7 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 
         found, notes = waive_findings(run, found)
     findings, waived = concerns(evidence, found), tuple(f for f in found if f.severity == "waived")
-    if run.tool is not None and not run.results:
+    if run.tool and not run.results:
         findings = tuple(one for one in found if one.is_grave)
         return Outcome(
             int(failed(findings)), findings, found=(*found, *notes), waived=(*waived, *notes)

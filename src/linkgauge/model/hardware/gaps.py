@@ -32,7 +32,7 @@ def read_gap(text: str) -> Gap:
 
 # The reasons of a real machine's readers that a simulated machine gives, too.
 NONE_LISTED = Gap(
-    "/sys/bus/pci/devices lists none (no PCI bus, or a container or a capture without it)",
+    "/sys/bus/pci/devices lists none (no PCI bus, or a container that hides it: run on the host)",
     "PCI functions",
 )
 NO_NAMES = Gap("no PCI ID database (package pci.ids)", "names of PCI functions")

@@ -165,7 +165,7 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:
-        is_bare = run.tool is not None and not run.results
+        is_bare = bool(run.tool) and not run.results
         return "the texts tell of a machine, but hold no figure" if is_bare else NOTHING
     if unjudged or not known.judged:
         printed = any(cell.expected and cell.expected.figure for cell in passed)
