@@ -102,7 +102,7 @@ def kept(tmp_path_factory):
         (f"{VARY} {COPY} --cpus 0 --cpus 3-1", "--cpus 3-1: 3-1 ends before it starts"),
         (f"{VARY} {COPY} --cpus 0 --cpus 0,", "give CPUs such as 0-3,8, or all"),
         (f"{VARY} {COPY} --numa-node 0 --numa-node x", "give the number of a node, or near"),
-        (f"{VARY} {COPY} --memory pinned --memory hgue", "--memory hgue is unknown, did you mean 'huge'?"),
+        (f"{VARY} {COPY} --memory pinned --memory hgue", "hgue is unknown, did you mean 'huge'?"),
         (f"{VARY} {COPY} --streams 1 --streams 0", "--streams 0: give 1 to 32"),
         (f"{VARY} {COPY} --affinity on --affinity yes", "--affinity yes: give on or off"),
         (f"{VARY} {COPY} --engine ce --engine cpu", "--engine cpu: give ce or sm"),
