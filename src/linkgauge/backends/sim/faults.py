@@ -180,15 +180,14 @@ FAULTS: dict[str, type[Fault]] = {kind.__name__.lower(): kind for kind in _KINDS
 """All kinds of faults by name, in the order of `--list-faults`."""
 
 
+def rate_left(faults: Iterable[Fault], cell: int) -> float:
+    """Returns the fraction of the full rate that all the faults together leave in a cell."""
+    return math.prod(fault.left(cell) for fault in faults if cell in fault.cells)
+
+
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
     """Returns the lowest fraction of the full rate that the faults leave in one of the cells."""
-    lowest = math.inf if faults else 1.0
-    for cell in cells if faults else ():
-        rate = 1.0
-        for fault in faults:
-            rate *= fault.left(cell) if cell in fault.cells else 1.0
-        lowest = min(lowest, rate)
-    return lowest
+    return min((rate_left(faults, cell) for cell in cells), default=math.inf) if faults else 1.0
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:

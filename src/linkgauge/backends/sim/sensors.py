@@ -28,7 +28,7 @@ from linkgauge.model.hardware.network import NetworkCounters
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 from linkgauge.model.memory import Memory
 
-from .faults import Busy, Drift, Fault, Hot, Slow
+from .faults import Busy, Drift, Fault, Hot, Slow, rate_left
 from .hardware import AdapterUnit, DeviceUnit, Hardware, SimLink, SwitchUnit
 from .resources import names_of
 from .topology import SimTopology
@@ -282,11 +282,7 @@ class Symptoms:
         return ERRORS * cells
 
     def rate(self, names: Set[str]) -> float:
-        rate = 1.0
-        for fault in self._faults:
-            if self._at in fault.cells and fault.aims_at(names):
-                rate *= fault.left(self._at)
-        return rate
+        return rate_left([fault for fault in self._faults if fault.aims_at(names)], self._at)
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:

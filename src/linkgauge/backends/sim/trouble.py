@@ -17,7 +17,7 @@ from linkgauge.model.errors import AllocationError, DeviceLost, Phase
 from linkgauge.model.hardware.map import Resource
 from linkgauge.model.transfer import Transfer
 
-from .faults import Crash, Fault, Flip, Jitter, Lost, NoMem, Stall, Strike, least_rate
+from .faults import Crash, Fault, Flip, Jitter, Lost, NoMem, Stall, Strike, least_rate, rate_left
 from .memory import SimBuffer
 from .resources import Demand, Resources
 
@@ -69,9 +69,7 @@ class Trouble:
         for number, copy, demand in zip(numbers, copies, demands, strict=True):
             self._copies.append((number, copy, demand.touched))
             # Host threads are no shared resource, so a fault lowers the transfer's own rate.
-            rate = 1.0
-            for fault in self.aimed({str(copy.transfer.engine.owner)}):
-                rate *= fault.left(number) if number in fault.cells else 1.0
+            rate = rate_left(self.aimed({str(copy.transfer.engine.owner)}), number)
             flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
             slowed.append(demand if rate == 1 else msgspec.structs.replace(demand, flow=flow))
         return slowed

@@ -62,10 +62,10 @@ def excess(sides: Iterable[Side], floor: float = QUIET) -> Excess | None:
         return None
     gains = [(inside.mean - outside.mean, 1 / (1 / inside.n + 1 / outside.n) / within[noise])
              for noise, inside, outside in both]  # fmt: skip
-    weights = sum([weight for _, weight in gains])
-    mean = sum([gain * weight for gain, weight in gains]) / weights
+    weights = sum(weight for _, weight in gains)
+    mean = sum(gain * weight for gain, weight in gains) / weights
     # Classes that differ in what they gain are less sure than their cells are.
-    left = sum([weight * (gain - mean) ** 2 for gain, weight in gains]) + degrees
+    left = sum(weight * (gain - mean) ** 2 for gain, weight in gains) + degrees
     errors = mean * math.sqrt(weights / max(1.0, left / count))
     unknown = max(1e-3, 1 - min(shares, default=0.0))
     return Excess(weighted_median(gains), errors, chance(errors, count / unknown**2))

@@ -38,7 +38,7 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         for finding in some(left, evidence):
             blamed.add(finding.about)
             cells = frozenset(finding.cells)
-            shown = share_of([row for row in left if row.case.name in cells])
+            shown = share_of(row for row in left if row.case.name in cells)
             yield replace(finding, remedy=finding.remedy or remedy, value=shown)
     yield from lost_parts(rows, evidence, blamed, remedy)
 
