@@ -67,7 +67,7 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     ways: The transports that the files name: `P2P`, `SHM`, `NET/IB`, `GDRDMA`, `peer access` etc.
     adapters: The number of network adapters that the library uses, or that the machine has.
     nearest: How near each accelerator's nearest network adapter is, such as `PIX` or `SYS`.
-    warnings: Up to three warnings: about process binding, empty memory banks, or from the library.
+    warnings: Warnings about process binding, empty memory banks and links, or from the library.
     relaxed: Whether relaxed ordering is on at all accelerators; null if no file says.
     failed: What failed, according to the program.
     peers: The figures of all hosts that were judged together; the run has the cells of one host."""

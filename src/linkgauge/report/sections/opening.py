@@ -11,7 +11,7 @@ from statistics import median
 
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.cell_id import spoken
-from linkgauge.model.documents.result import CellResult, NotJudged, Run
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.hardware.machine import UNNAMED
 from linkgauge.model.names import range_of
 from linkgauge.model.units import BANDWIDTH, count_of
@@ -19,7 +19,7 @@ from linkgauge.report.blocks import TONES, Block, Prose, Tile, Tone, line
 from linkgauge.report.forms import UNIFORM, cells_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED_TILE, label, mark
-from linkgauge.report.words.expectations import judged_of, word_of
+from linkgauge.report.words.expectations import WHY_NOT, judged_of, word_of
 from linkgauge.report.words.groups import SEVERITIES
 from linkgauge.report.words.worst import worst_of
 
@@ -147,11 +147,6 @@ def _others(run: Run, outcome: Outcome) -> str:
     return f"; other programs took {share:.0%} of the CPUs"
 
 
-_WHY_NOT: dict[NotJudged, str] = {
-    "start": "transfers too small to judge",
-    "shared": "links shared with others",
-    "assumed": "only assumed facts",
-}
 _NO_FIGURE = {"error": "error", "timeout": "timeout", "skip": "skipped"}
 _NO_REFERENCE = "nothing to compare with"
 _WRONG = "with wrong bytes"
@@ -216,7 +211,8 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 def _why_not(passed: Sequence[CellResult]) -> str:
     cells = [cell for cell in passed if cell.verdict == "not judged"]
-    counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
+    without = (WHY_NOT.get(cell.not_judged) for cell in cells)
+    counts = Counter(why[0] if why else _NO_REFERENCE for why in without)
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{n} {'has' if n == 1 else 'have'} {why}" for why, n in counts.most_common())

@@ -153,11 +153,13 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 
 
 NOTHING = "nothing was measured"
-_NONE_JUDGED: dict[NotJudged | None, str] = {
-    "start": "transfers this small depend on the time that they take to start",
-    "shared": "the figures' links are shared with others",
-    "assumed": "every figure rests on assumed facts",
-}
+WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
+    "start": ("transfers too small to judge",
+              "transfers this small depend on the time that they take to start"),
+    "shared": ("links shared with others", "the figures' links are shared with others"),
+    "assumed": ("only assumed facts", "every figure rests on assumed facts"),
+}  # fmt: skip
+"""What figures without a verdict have, and a sentence on a run in which all have that."""
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
@@ -173,8 +175,8 @@ def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> s
         if printed or compared_with(run):
             why = "only upper limits, or figures of other machines, are known"
         reason, *more = {cell.not_judged for cell in passed}
-        why = why if more else _NONE_JUDGED.get(reason, why)
-        return unjudged or why
+        own = None if more else WHY_NOT.get(reason)
+        return unjudged or (own[1] if own else why)
     found = f"nothing wrong was found{' but what is waived' if is_waived else ''}"
     if run.finished is None:
         found += " before it was interrupted"
