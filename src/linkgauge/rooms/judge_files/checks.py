@@ -13,7 +13,6 @@ import msgspec
 from linkgauge.judge.expected.across import carried_by
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import tool_of
-from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.documents.tool_run import ToolRun
@@ -109,17 +108,7 @@ def _check_reported(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
 
 def _check_texts(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:
     for said in tool.warnings if not evidence.results else ():
-        cards = re.findall(ADDRESS, said.partition(": PCIe ")[0]) if ": PCIe " in said else ()
-        if not cards or not all(_is_judged(one, evidence.machine) for one in cards):
-            yield Finding("reported", "warn", "the texts", said)
-
-
-def _is_judged(card: str, machine: Machine) -> bool:
-    """Whether link-width tells that a card's link is narrow: the port above offers more."""
-    own = machine.functions.get(card)
-    above = machine.functions.get(own.parent or "") if own else None
-    ends = [one.link.max_width for one in (own, above) if one and one.link.max_width]
-    return own is not None and 0 < (own.link.width or 0) < min(ends, default=0)
+        yield Finding("reported", "warn", "the texts", said)
 
 
 def _check_settings(evidence: Evidence, tool: ToolRun) -> Iterator[Finding]:

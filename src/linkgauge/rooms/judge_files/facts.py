@@ -13,6 +13,7 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.machine.dimms import Dimm
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
@@ -48,6 +49,16 @@ class ReportedCard(msgspec.Struct, frozen=True):
             return ""
         speed, most = self.speed or 0.0, self.max_speed or 0.0
         return f"PCIe {speed:g} GT/s x{self.width} of {most:g} GT/s x{self.max_width}"
+
+
+class NarrowLink(NamedTuple):
+    """A link that has lost lanes, as a warning says it, and the functions (`at`) that have it."""
+
+    at: tuple[str, ...]
+    said: str
+
+    def __str__(self) -> str:
+        return f"{and_all(self.at)}: {self.said}" if self.at else self.said
 
 
 class ReportedGpu(ReportedCard, frozen=True):
@@ -104,6 +115,7 @@ class Facts(msgspec.Struct, frozen=True):
     used_adapters: int | None = None
     nearest: Mapping[int, str] = {}
     warnings: frozenset[str] = frozenset()
+    narrow: frozenset[NarrowLink] = frozenset()
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()

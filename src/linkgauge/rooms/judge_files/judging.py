@@ -6,7 +6,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path, PurePath
@@ -25,6 +25,7 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.moments import median_without
@@ -101,13 +102,27 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
             f"the figures are of more accelerators than the {devices} that the machine has: "
             "--machine names another"
         )
+    # Narrow links come last: a board may have them so. Without figures, link-width tells of some.
+    narrow = (o for o in facts.narrow if results or not o.at or not _are_judged(o.at, known))
+    warnings = (*about.warnings, *sorted(map(str, narrow)))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Run(
         id=moment, label=label, command=(), started=moment, finished=moment,
         machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
         results=results,
-        tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed)),
+        tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed), warnings=warnings),
     )  # fmt: skip
+
+
+def _are_judged(cards: Iterable[str], machine: Machine) -> bool:
+    """Whether link-width tells that these cards' links are narrow: the ports above offer more."""
+    for card in cards:
+        own = machine.functions.get(card)
+        above = machine.functions.get(own.parent or "") if own else None
+        ends = [one.link.max_width for one in (own, above) if one and one.link.max_width]
+        if own is None or not 0 < (own.link.width or 0) < min(ends, default=0):
+            return False
+    return True
 
 
 def _cached(reported: Sequence[ReportedFigure], facts: Facts) -> set[int]:
@@ -134,7 +149,7 @@ def _is_telling(facts: Facts) -> bool:
     slow = [one for one in facts.nics.values() if (one.speed or 0) < (one.max_speed or 0)]
     is_joined = any(how[:2] in ("NV", "XG") for how in facts.joins.values())
     has_links = is_joined or any(gpu.links for gpu in facts.gpus.values())
-    is_telling = bool(facts.warnings or slow) or is_whole or has_links
+    is_telling = bool(facts.warnings or facts.narrow or slow) or is_whole or has_links
     return is_telling or any(one.narrow for one in links)
 
 
@@ -222,8 +237,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters or _named_adapters(known.settings),
         nearest={str(index): near for index, near in known.nearest.items()},
-        # Narrow links come last: a board may have them so.
-        warnings=(*_odd(known), *sorted(known.warnings, key=lambda one: ("GT/s x" in one, one))),
+        warnings=(*_odd(known), *sorted(known.warnings)),
         failed=(
             *(one for log in logs for one in log.remarks),
             *(

@@ -14,7 +14,7 @@ from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..facts import HostFigure, ReportedFigure, ReportedNic, ReportedNode
+from ..facts import HostFigure, NarrowLink, ReportedFigure, ReportedNic, ReportedNode
 from ..lines import DECIMAL, index_of, scale_of
 from ..scan import Grid, TextScan, rates
 
@@ -195,8 +195,8 @@ def _kernel_log(seen: TextScan) -> None:
         is_own = _is_right_above(port, at)
         where = "" if is_own else f", at {port}: its own link, or one above"
         nics = {at: nic if is_own else ReportedNic(pci=at)} if _NICS.match(own[1]) else {}
-        warnings = [f"{at}: {nic.narrow}{where}"] if nic.narrow else []
-        seen.facts(nics=nics, warnings=frozenset(warnings))
+        narrow = [NarrowLink((at,), f"{nic.narrow}{where}")] if nic.narrow else []
+        seen.facts(nics=nics, narrow=frozenset(narrow))
     for _, own in seen.each(_XID):
         if said := BROKEN.get(int(own[2])):
             seen.facts(warnings=frozenset([f"{own[1]}: Xid {own[2]} ({said})"]))

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.grouped import grouped
-from linkgauge.model.names import and_all
 
-from ..facts import Bridge, ReportedGpu, ReportedNic
+from ..facts import Bridge, NarrowLink, ReportedGpu, ReportedNic
 from ..lines import DECIMAL
 from ..nics import NAMELESS
 from ..products import model_of, product_of
@@ -100,7 +99,7 @@ def _listed(seen: TextScan) -> None:
     )
     seen.facts(
         bridges=known, relaxed=all(ordered) if ordered else None, nics=nics,
-        warnings=frozenset(f"{and_all(at)}: {said}" for said, at in narrow.items() if said),
+        narrow=frozenset(NarrowLink(tuple(at), said) for said, at in narrow.items() if said),
     )  # fmt: skip
 
 
@@ -159,7 +158,7 @@ def _without_head(seen: TextScan) -> None:
     if shown and any(map(_RDMA.search, seen.lines)):
         seen.facts(nics={NAMELESS: replace(nic, pci=None)})
     elif nic.narrow:
-        seen.facts(warnings=frozenset([nic.narrow]))
+        seen.facts(narrow=frozenset([NarrowLink((), nic.narrow)]))
 
 
 # -t and -tv.

@@ -19,7 +19,7 @@ from ..scan import Grid, TextScan
 
 _SIZE = 128 * MIB
 _CPU = re.compile(r"(?i)CPU|processor|EPYC|Xeon|Ryzen|Core\(|Opteron|POWER|Neoverse|Kunpeng")
-_LOPSIDED = 2.0
+_HIDES = 2.0
 """The ratio between both ways of a copy with a CPU, and between CPUs, that no link shows alone."""
 _VALIDATION = "Data Path Validation: FAIL"
 
@@ -78,7 +78,7 @@ def _lopsided(grid: Grid, place: Mapping[int, int]) -> Iterator[ReportedFigure]:
     for (row, column), figure in grid.items():
         ends, ways = (place.get(row), place.get(column)), ((row, column), (column, row))
         other = min(grid.get(ways[1]) or 0.0, max(same[ends]))
-        is_slow = figure and other >= _LOPSIDED * figure and ends != (None, None)
+        is_slow = figure and other >= _HIDES * figure and ends != (None, None)
         for way in ways if is_slow else ():
             down, across = (f"hip:{place[n]}" if n in place else f"CPU {n}" for n in way)
             name, rate = "host_to_host_memcpy", (grid[way] or 0.0) * 1e9
