@@ -80,18 +80,17 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
             why = "the broken rows stay in use until the device is reset"
             remedy = nvidia_option(evidence, device, f"--gpu-reset  # {_STOP_FIRST}")
             yield Finding("row-remap", "fail", device.part, found, why, remedy)
+        why = "the driver stops programs that read broken memory"
         before, rose = device.ecc_errors or 0, (now.ecc_errors or 0) - (device.ecc_errors or 0)
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
         if rose > 0:
             found = f"ECC could not correct {rose} memory errors during the run"
-            why = "the driver stops programs that read broken memory"
             remedy = (*shown, "# If the errors recur, replace the card.")
             yield Finding("ecc", "fail", device.part, found, why, remedy, value=rose)
         elif before:
             found = f"ECC could not correct {before} memory errors" + (
                 " before the run" if evidence.results else ""
             )
-            why = "the driver stops programs that read broken memory"
             yield Finding("ecc", "warn", device.part, found, why, shown, value=before)
 
 
@@ -213,14 +212,14 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     """Reports a power limit below the default or, without one, below others' of the model."""
     devices = latest_accelerators(evidence).values()
+    limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
     why = "clocks fall under load to keep within it: kernels and their copies are slower"
     for device in devices:
         if not (limit := device.power_limit):
             continue
         usual, whose = device.power_default, "by default"
         if usual is None:
-            usual = max(one.power_limit or 0.0 for one in devices if one.model == device.model)
-            whose = "on others of its model"
+            usual, whose = max(limits[device.model]), "on others of its model"
         if limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")

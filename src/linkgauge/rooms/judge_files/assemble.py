@@ -139,6 +139,17 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     )  # fmt: skip
 
 
+def are_judged(cards: Iterable[str], machine: Machine) -> bool:
+    """Whether link-width tells that these cards' links are narrow: the ports above offer more."""
+    for card in cards:
+        own = machine.functions.get(card)
+        above = machine.functions.get(own.parent or "") if own else None
+        ends = [one.link.max_width for one in (own, above) if one and one.link.max_width]
+        if own is None or not 0 < (own.link.width or 0) < min(ends, default=0):
+            return False
+    return True
+
+
 def results_of(
     reported: Iterable[ReportedFigure], machine: Machine, backend: str
 ) -> tuple[tuple[Result, ...], int, list[Failure]]:

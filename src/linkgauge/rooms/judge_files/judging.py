@@ -6,7 +6,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path, PurePath
@@ -25,13 +25,12 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError, worst_code
 from linkgauge.model.grouped import grouped
-from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.moments import median_without
 from linkgauge.report.files import write_run
 
-from .assemble import across, machine_of, results_of, results_without_figures
+from .assemble import across, are_judged, machine_of, results_of, results_without_figures
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_bytes, read_file
 from .facts import Facts, HostFigure, Log, ReportedFigure, ReportedGpu, merged, vendor_of
 from .failures import meaning_of
@@ -103,7 +102,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
             "--machine names another"
         )
     # Narrow links come last: a board may have them so. Without figures, link-width tells of some.
-    narrow = (o for o in facts.narrow if results or not o.at or not _are_judged(o.at, known))
+    narrow = (o for o in facts.narrow if results or not o.at or not are_judged(o.at, known))
     warnings = (*about.warnings, *sorted(map(str, narrow)))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Run(
@@ -112,17 +111,6 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         results=results,
         tool=replace(about, hosts=hosts, judged=judged, assumed=tuple(assumed), warnings=warnings),
     )  # fmt: skip
-
-
-def _are_judged(cards: Iterable[str], machine: Machine) -> bool:
-    """Whether link-width tells that these cards' links are narrow: the ports above offer more."""
-    for card in cards:
-        own = machine.functions.get(card)
-        above = machine.functions.get(own.parent or "") if own else None
-        ends = [one.link.max_width for one in (own, above) if one and one.link.max_width]
-        if own is None or not 0 < (own.link.width or 0) < min(ends, default=0):
-            return False
-    return True
 
 
 def _cached(reported: Sequence[ReportedFigure], facts: Facts) -> set[int]:
