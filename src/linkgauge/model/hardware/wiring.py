@@ -296,10 +296,10 @@ class Wiring:
         threads = transfer.engine.count or cpus
         by = f"{threads}" if transfer.engine.kind == "cpu" else ""
         kinds: list[str] = [transfer.engine.kind, by]
-        pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
+        pairs = [(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)]
         if is_node(owner) and transfer.engine.kind == "ce":  # staged there
-            pairs = {(end, owner) for end in ends}
-        for one, other in sorted(pairs):
+            pairs = [(end, owner) for end in ends]
+        for one, other in dict.fromkeys(pairs):
             between = self._between(one, other)
             parts |= between.parts
             kinds += between.kinds
