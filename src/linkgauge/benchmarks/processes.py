@@ -1,4 +1,4 @@
-"""The 13 multinode tests of nvbandwidth 0.10, by its multinode_testcases.cpp, and a ping-pong."""
+"""The 13 multinode tests of nvbandwidth 0.10 (multinode_testcases.cpp), and a ping-pong."""
 
 from __future__ import annotations
 

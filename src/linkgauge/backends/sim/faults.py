@@ -158,7 +158,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The loss of a device in a phase of the first cell in `cells`. Later cells lose it, too."""
+    """The loss of a device, in a phase of the first cell in `cells` and in all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -191,8 +191,8 @@ def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
 
 
 def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs:
-    a fault's text and the fault."""
+    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs: the fault's
+    text, and the fault."""
     for typed, fault in faults:
         if not fault.aims_at(names):
             import difflib

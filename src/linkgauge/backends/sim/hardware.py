@@ -103,7 +103,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Maps each node and device to its group's number; empty if all of them are alike."""
+        """Maps nodes and devices to their group's number; empty if there is one group of each."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)
