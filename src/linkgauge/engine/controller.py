@@ -216,7 +216,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
+        """If a signal ends this block, keeps the kernel's last messages. It cannot end `keep`."""
         with self._interrupts:
             try:
                 yield

@@ -178,7 +178,7 @@ class Deadlines(NamedTuple):
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Returns the seconds allowed for a phase or sample, by the `longest` so far."""
+        """Returns the seconds allowed for a phase or sample. `longest` is the longest before it."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property

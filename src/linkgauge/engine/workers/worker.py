@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. A profiler turns tuning off, and may make calls wait."""
+        """The engines' settings. Profilers turn tuning off; calls may wait under all but nsys."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
