@@ -126,7 +126,7 @@ def under_load(readings: Iterable[Reading]) -> Trained:
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the PCIe path of a transfer's share `part`. Raises Unknown for an unknown link."""
+    """Returns the PCIe path of a share `part` of a transfer. Raises Unknown for unknown links."""
     if not crossed:
         return ExpectedPath()
     packets, uses = _packets(access, kernel, crossed), list[Use]()
@@ -195,7 +195,7 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """PCIe packets of `size` bytes of payload. A read requests `request` bytes (None: a write)."""
+    """PCIe packets of `size` bytes of payload. `request` is the bytes of a read (None: a write)."""
 
     kind: str
     size: int
@@ -263,8 +263,7 @@ def fabric_path(
 
 
 def doubts_of_reads(transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-    """Returns a doubt if several copy engines read from one device: it may supply less than its
-    links carry."""
+    """Returns a doubt if several copy engines read from one device, which may limit them."""
     sources = Counter(
         transfer.source.place
         for transfer, path in zip(transfers, paths, strict=True)
