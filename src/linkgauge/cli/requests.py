@@ -70,7 +70,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Returns settings that repeat the plan for `duration` seconds. Raises InputError if wrong."""
+    """Returns settings that repeat the plan for `duration` s. Raises InputError if invalid."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
