@@ -215,7 +215,7 @@ def _table(
 
 class Capacity(msgspec.Struct, frozen=True):
     """The bytes of a memory (`all`) and of the largest buffer in it (`one`); None if unknown. If
-    `shares_host` is true, it is part of the host's memory."""
+    `shares_host` is true, the memory is part of the host's."""
 
     all: int | None
     one: int | None = None

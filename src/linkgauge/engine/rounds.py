@@ -125,8 +125,8 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns a benchmark's size in bytes: its own or else `size`. If that is the single size of a
-    `profile` (None: the user gave the size), it is adapted to the host's caches."""
+    """Returns a benchmark's size in bytes: its own or else `size`. The single size of a `profile`
+    (None: the user gave the size) is adapted to the host's caches."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

@@ -3,7 +3,7 @@
 The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
 The last line closes the run. The file is created with its first line, by rename. If the file is cut
 off, its whole lines are read, and the run resumes after them. `assemble` builds the run from the
-records alone. Only run.json has verdicts, limits, waivers and copies between single pairs."""
+records alone. Only run.json has verdicts, limits, waivers and copies that explain collectives."""
 
 from __future__ import annotations
 

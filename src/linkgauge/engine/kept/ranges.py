@@ -15,7 +15,7 @@ _Position = tuple[int, int]
 
 
 def with_todays_ranges(run: Run) -> Run:
-    """Returns the run with intervals by this version's rule. Changes set `ranges` to "anew"."""
+    """Returns the run with intervals by this version's rule. A change sets `ranges` to "anew"."""
     found = with_ranges_of(run)
     return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
 

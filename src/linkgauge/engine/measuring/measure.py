@@ -75,8 +75,8 @@ def measure_together(
     known: Known | None = None,
 ) -> Repeated:
     """Measures cells in one repetition, all at the same time. Calls `on_phase` when a phase begins,
-    and with "measure" after each sample. Errors of a cell, and all failures of a plug-in's backend,
-    are not raised but become the cell's status and reason."""
+    and with "measure" whenever samples were taken. Errors of a cell, and all failures of a
+    plug-in's backend, are not raised but become the cell's status and reason."""
     together = _Together(cells, settings, on_phase, repetition, known)
     transfers = chain.from_iterable(map(attrgetter("planned.transfers"), cells))
     hook = hook_of_backends(map(attrgetter("engine.owner.backend"), transfers))

@@ -33,7 +33,7 @@ class Survey(msgspec.Struct, frozen=True, tag=True):
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for an `Inventory`: the facts that a `Survey` of these backends leaves out."""
+    """Asks for an `Inventory`: the details of the host and of these backends' accelerators."""
 
     accelerators: tuple[str, ...] = ()
 
@@ -120,7 +120,7 @@ class Signs:
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """Reports a phase. "allocate" begins a cell; "measure" is repeated after each sample."""
+        """Reports a phase. "allocate" begins a cell; "measure" is repeated as samples are taken."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

@@ -41,7 +41,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process. Calls `on_phase` when a phase begins and after each sample."""
+    """Measures in this process. Calls `on_phase` when a phase begins, and after samples."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, and the reason for each unreadable fact."""
+        """Reads the details of the host and of accelerators, and why some are unreadable."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
