@@ -75,7 +75,7 @@ def _undetectable(
     rows: Mapping[Row, tuple[float, float, bool]], comparison: Comparison | None, parts: int
 ) -> float:
     """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would.
-    `rows` has each cell's use of the part, the least loss that it shows, and if it has peers."""
+    `rows` has each cell's use of the part, the least loss it shows, and whether it has peers."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}

@@ -49,8 +49,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with cells compared with their peers. A cell far from its peers gets the
-    peers' median as `peers`. A cell without another expectation is judged by this median."""
+    """Returns the results, in which cells far from their peers have the peers' median as `peers`.
+    This median judges cells that are clearly slower, or that have no other expectation."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))

@@ -44,11 +44,11 @@ H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. `least` is
-    the fewest bytes that it carries for a byte of payload: 0 for requests, and where there is no
-    theoretical bound. `cost` is the bytes with all overhead. `direction` is "up" or "down" (away
-    from the host) on a PCIe link, "out" or "in" on an interface. `payload` is false for read
-    requests, which go in the opposite direction. `start` is the startup time in seconds."""
+    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. Per byte of
+    payload, it carries at least `least` bytes (0 for requests, or without a theoretical bound), and
+    `cost` bytes with all overhead. `direction` is "up" or "down" (from the host) on a PCIe link,
+    "out" or "in" on an interface. `payload` is false for read requests, which go in the opposite
+    direction. `start` is the startup time in seconds."""
 
     link: str
     rate: float
