@@ -156,7 +156,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name, and the network's or MPI's between ranks."""
+        """Returns the backends that transfers name. Between ranks, adds the network's if all
+        engines are network interfaces, else returns MPI's if transfers name none."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}

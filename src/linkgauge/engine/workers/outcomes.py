@@ -71,9 +71,9 @@ def concurrent_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. `check` returns a result or raises an error for a
-    cell that cannot be measured. `measure` measures the cells that neither the plan nor `check`
-    excludes. If `check` raises an error for a cell with `at_once`, no cell is measured."""
+    """Measures cells and returns their results in order. `check` returns a result or raises an
+    error for a cell that cannot be measured. `measure` gets the cells that neither the plan nor
+    `check` excludes. If `check` raises an error for a cell with `at_once`, no cell is measured."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):

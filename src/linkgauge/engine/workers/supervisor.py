@@ -70,9 +70,8 @@ FAILURES = 3
 
 
 class Supervisor:
-    """Measures in worker processes. `first` is a worker that already runs. If `brief` is given, the
-    supervisor only surveys the machine: it waits at most `brief` seconds for each backend, and does
-    not wait for workers to end."""
+    """Measures in worker processes. `first` is a running worker. If `brief` is given, it only
+    surveys the machine, waits at most `brief` seconds for a backend, and awaits no worker's end."""
 
     def __init__(
         self,

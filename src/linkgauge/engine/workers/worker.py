@@ -41,7 +41,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process. Calls `on_phase` when a phase begins and after each sample."""
+    """Measures in this process. Calls `on_phase` when a phase begins, and after samples."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts that a survey leaves out, and the reason for each unreadable fact."""
+        """Reads the details of the host and of accelerators, and why some are unreadable."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. A profiler turns tuning off, and may make calls wait."""
+        """The engines' settings. Profilers turn tuning off; calls may wait under all but nsys."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines

@@ -116,8 +116,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Reports that copies with all hardware threads are slower than with one per core, or that this
-    process may use only a few cores, although more cores are near."""
+    """Reports copies by all hardware threads that are slower than by one thread per core, or a
+    process that may use only the threads of a few cores, although more cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return

@@ -42,7 +42,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a switch or bridge with two or more links, all slow, or three, all slow or worn."""
+    """Reports a switch or bridge with two slow links or more and no fast one, or with three links
+    or more that are all slow or counted errors."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]

@@ -165,7 +165,7 @@ class ExchangeRates:
         return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns an algorithm's bandwidth and slowest pairs. If `cost` is true, overhead counts.
+        """Returns an algorithm's bandwidth and slowest pairs, with overhead if `cost` is true.
         Returns None if no link limits the algorithm. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
