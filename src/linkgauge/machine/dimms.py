@@ -115,8 +115,7 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Counts the channels with memory by the slots' names, such as `P0 CHANNEL A` or `DIMM_B1`.
-    Returns None if the number is unknown."""
+    """Counts channels with memory by slots' names (`P0 CHANNEL A`, `DIMM_B1`); None if unknown."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     names = _channel_names(dimms, sockets)

@@ -1,4 +1,4 @@
-"""Collects the output of vendors' tools, and writes files that show people the topology."""
+"""Runs tools such as nvidia-smi, and makes the files of a run that describe its topology."""
 
 from __future__ import annotations
 
