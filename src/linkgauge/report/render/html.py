@@ -83,7 +83,7 @@ def _shown(value: object) -> object:
 
 
 class _Places:
-    """Writes cells as HTML. `said` numbers the texts that appear at the mouse pointer."""
+    """Formats the cells of matrices. `said` numbers the texts that appear at the mouse pointer."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
