@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module or an empty slot. Modules with the same `kit` form a kit (0: no kit). `alone`
-    is true if the module shares no channel. `width` is in data bits, `rate` in transfers/s."""
+    """A memory module or an empty slot. Modules of a kit have the same `kit` (0: no kit). `alone`
+    ones share no channel. `width` is in data bits, `rate` in transfers/s. `stacked` means HBM."""
 
     locator: str
     bank: str
@@ -216,7 +216,7 @@ def _slot(structure: bytes) -> Dimm:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns transfers/s, or None if unknown. `extended` is the field for high rates."""
+    """Returns transfers/s; None if unknown. `extended` counts if the first field is 0xFFFF."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -162,7 +162,7 @@ def _is_virtual(control: int | None, status: int | None) -> bool:
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Reads the link. With `second`, the capability has the registers that version 2 added."""
+    """Reads the link. `second` is true if the capability has the registers of its version 2."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -198,7 +198,7 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, whether there is AER, and why one of these is unknown."""
+    """Returns the ACS redirections, whether the function has AER, and why either is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:

@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the facts that systemd-detect-virt checks to detect a hypervisor."""
+    """Yields sentences on what systemd-detect-virt checks to detect a hypervisor."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"

@@ -234,8 +234,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces names in `path`: a file's path, or the target of a link at `place`. In the name of a
-    file, which the kernel chose, replaces only identifiers."""
+    """Replaces names in the path `path` at `place`; in a file's name, replaces only identifiers."""
     if _TOOLS.match(place):
         return who.texts.text(TOOL_FILE, path)
     if _DKMS.match(place):
