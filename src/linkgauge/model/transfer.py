@@ -328,8 +328,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 class Benchmark(msgspec.Struct, frozen=True):
     """A matrix of cells. `parts` names a cell's transfers. If `sweep` is true, columns are
-    settings. If `in_rounds` is true, disjoint pairs are measured at the same time. Cells with the
-    same number in `rounds` are measured at the same time or not at all."""
+    settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str
     title: str

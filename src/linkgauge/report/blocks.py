@@ -192,9 +192,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part in a machine's picture. `above` is the next part towards the host, `word` the check
-    that found a fault, and `level` a switch's number of steps from its fabric's devices (else
-    0)."""
+    """A part in a machine's picture. `above` is the next part towards the host, `word` a check that
+    failed, `level` a switch's number of steps from the devices of its fabric (else 0)."""
 
     name: str
     label: str

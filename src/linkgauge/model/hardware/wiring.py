@@ -26,8 +26,8 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link. Links of equal `grade` should be equally fast. A PCIe link has PCI functions at its
-    ends, `lower` and `upper`. `nominal` is in bytes/s."""
+    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s. A PCIe link
+    has the PCI functions at its ends."""
 
     part: Part
     grade: str = ""
@@ -62,9 +62,9 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
 
 
 class Wired(NamedTuple):
-    """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
-    CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
-    PCI function and all bridges above it for an address."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has CPUs and bytes of
+    memory, `devices` model and nearest node, and `endpoints` the PCI addresses of accelerators and
+    adapters. `line` returns a PCI function and all bridges above it for an address."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]

@@ -56,8 +56,7 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields the ways to do `work`. `links` returns the number of links between two ranks,
-    `reduces` whether their switch reduces. `hosts` has each rank's host."""
+    """Yields the ways to do `work`. `links` returns the number of links between two ranks."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)
