@@ -125,7 +125,7 @@ _THROTTLERS = {
 
 
 def parse_metrics(table: bytes | None, memory: str = "") -> Telemetry:
-    """Reads a GPU's `gpu_metrics` table. All values are None unless its version is known."""
+    """Reads a `gpu_metrics` table. All values are None without a table of a known version."""
     version = _HEADER.unpack_from(table)[1:] if table and len(table) >= _HEADER.size else None
     if table and version == (1, 3) and len(table) >= _V1_3.size:
         found = _V1_3.unpack_from(table)

@@ -16,8 +16,7 @@ _LAST: list[str] = []
 
 
 def plugins_last() -> None:
-    """Moves plug-ins' folders of PYTHONPATH to the end of `sys.path`, so that they shadow
-    nothing."""
+    """Moves plug-ins' folders of PYTHONPATH to the end of `sys.path`, where they shadow nothing."""
     for named in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         folder = os.path.abspath(named)  # noqa: PTH100  # as Python makes it, links included
         holds = any(entry_points(Path(folder))) and not Path(folder, "linkgauge").is_dir()

@@ -1,4 +1,4 @@
-"""Runs tools such as nvidia-smi, and makes the files of a run that describe its topology."""
+"""Runs tools such as nvidia-smi, and makes a run's files that describe the machine's topology."""
 
 from __future__ import annotations
 

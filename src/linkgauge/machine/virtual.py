@@ -164,6 +164,6 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns a control group's own or inherited CPUs (`cpus`) or nodes (`mems`), if known."""
+    """Returns a control group's own or inherited CPUs (`cpus`) or nodes (`mems`), or None."""
     places = (f"{group}/cpuset.{what}{end}" for end in (".effective", ""))
     return root.cpu_list(*places) or None

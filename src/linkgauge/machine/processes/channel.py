@@ -105,7 +105,7 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Runs a command and sends an answer by `say`. If the error is unexpected, also raises it."""
+    """Runs a command and sends its answer by `say`. Raises only errors that are unexpected."""
     try:
         found = action(command)
     except LinkgaugeError as error:
