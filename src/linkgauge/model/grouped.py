@@ -30,7 +30,7 @@ def numbering() -> defaultdict[Hashable, int]:
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
-    """Returns indices of `names`: those that have a name in common with the first come first."""
+    """Returns the indices of `names`, first of collections that share a name with the first one."""
     first = frozenset(names[0])
     return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 

@@ -27,7 +27,7 @@ from .pcie import link_rate
 
 class Wire(Link, frozen=True, kw_only=True):
     """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s. A PCIe link
-    has the PCI functions at its ends."""
+    has PCI functions at its ends (`lower`, `upper`)."""
 
     part: Part
     grade: str = ""
