@@ -140,7 +140,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Returns the error with the command that resumes the run (of several ranks: that shows it)."""
+    """Returns the error with the command that resumes the run or, if of several ranks, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):

@@ -120,7 +120,7 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Stores and shows the run. Returns the exit code, or raises why the run was not stored."""
+        """Stores and shows the run. Returns the exit code. Raises ResultsError if storing fails."""
         with self._ending.concluding(), ExitStack() as held:
             self._bar.close()
             page = None

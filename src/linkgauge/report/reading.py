@@ -221,7 +221,7 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns a stored document's kind and value; None for a run. Raises InputError for damage."""
+    """Returns a stored document's kind and value; None for a run. Raises InputError if damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
