@@ -168,7 +168,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`links` maps symbolic links to their targets. `empty` are folders that may be empty."""
+        """Takes symbolic `links` with their targets, and folders that may be `empty`."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
