@@ -15,7 +15,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit. Figures are shown divided by `scale`, with `shown` in place of `symbol`."""
+    """A unit. Files have figures in `symbol`; people see them divided by `scale`, in `shown`."""
 
     symbol: str
     shown: str

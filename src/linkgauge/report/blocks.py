@@ -62,8 +62,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding. `said` and `last` are named lines above and below the steps that fix it. `do` is
-    the heading of the steps."""
+    """A finding, or the verdict (`first`). `said` and `last` are named lines above and below the
+    steps that fix it, and `do` is the heading of the steps."""
 
     severity: str
     tone: Tone
@@ -192,8 +192,8 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part in a machine's picture. `above` is the name of the next part towards the host. `level`
-    is a switch's number of steps from the devices of its fabric, and 0 for all other parts."""
+    """A part in a machine's picture. `above` is the next part towards the host, `word` a check that
+    failed, `level` a switch's number of steps from the devices of its fabric (else 0)."""
 
     name: str
     label: str
