@@ -61,7 +61,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """Draws a machine. A switch in `several` has several bars, joined by a line on the left."""
+    """Draws a machine. Each switch that `several` names is drawn as several joined bars."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

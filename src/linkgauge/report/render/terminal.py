@@ -332,7 +332,7 @@ def _label(name: str) -> Text:
 
 @dataclass(frozen=True)
 class Steps:
-    """A remedy's steps. They can be pasted as a whole: prose and files become comments."""
+    """A remedy's steps, as text to paste into a shell: prose and files become comments."""
 
     steps: Sequence[Step]
     indent: int
