@@ -133,7 +133,7 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key: a cell's last figure is shown, so figures of skipped cells come first."""
+    """Returns a sort key, greatest for the figure to show: the latest that was not skipped."""
     return figure.status != "skip", run.started, run.number
 
 

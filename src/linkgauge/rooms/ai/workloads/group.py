@@ -150,8 +150,7 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Runs loops. Returns the seconds until the device has finished, and the seconds until the
-        host has launched all loops."""
+        """Returns the seconds until the device has run the loops, and until all were launched."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -217,7 +216,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies in, computes, copies back. Computing takes `balance` % of the slower copy's time."""
+    """Copies in, computes, copies out. Computing takes `asked.balance` % of the slower copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +262,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Sets how much to compute. Returns the seconds of copying one way and of computing."""
+        """Sets the number of products. Returns the seconds of the slower copy and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

@@ -33,7 +33,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies."""
+    """What a case measures. `npus[0]` is the source. If `reads`, destinations run the copies. If
+    `host`, also measures copies with the host."""
 
     npus: tuple[Device, ...]
     reads: bool

@@ -143,7 +143,8 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest core uses `threads` CPUs of a host core. Each node keeps `spared` cores free."""
+    """A guest core uses `threads` CPUs of one host core or, unless `whole`, any CPU.
+    Each node keeps `spared` cores free."""
 
     threads: int
     whole: bool
