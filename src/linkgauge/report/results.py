@@ -61,7 +61,7 @@ def ends_of_sizes(sizes: Iterable[int | None]) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns a name for each result. Equal names are followed by the result's row or a number."""
+    """Returns a name for each result. Adds the result's row or a number if names would be equal."""
     equivalent = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [frozenset(cell.row for cell in one.cells) for one in results]
     counts, named = Counter(equivalent), Counter(zip(equivalent, rows, strict=True))
