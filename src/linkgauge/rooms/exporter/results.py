@@ -138,7 +138,8 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns each host and label's latest run, and others after `since` (µs) up to a limit."""
+    """Returns the latest run of each host and label, and others since `since` (µs) as long as all
+    together have at most MOST_FIGURES figures."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -61,7 +61,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 
 class Way(NamedTuple):
-    """A connection's `own` and `far` address, of one family. `words` describes both ends."""
+    """A connection's `own` and `far` address, both IPv4 or IPv6. `words` describes both ends."""
 
     own: str
     far: str

@@ -1,6 +1,6 @@
 """Defines the staged traffic test: host threads and a device use one buffer as fast as they can,
 together and alone. The rates of both refer to the same time. Source: the manual page of
-gc-hosttraffictest. The tiles in it correspond to a device's streams."""
+gc-hosttraffictest, whose tiles correspond to a device's streams."""
 
 from __future__ import annotations
 

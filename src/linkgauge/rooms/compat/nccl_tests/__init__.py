@@ -258,7 +258,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """The run's exit code; 4 if nothing was measured, 3 instead of 0 if lines are missing."""
+        """Returns the exit code: 4 if nothing was measured, 3 instead of 0 if lines are missing."""
         run = self.run
         return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 

@@ -227,8 +227,8 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """Returns a cell for each node: the domain's own cells if their number fits, else new cells
-        of equal size. Returns None if the nodes lack cores."""
+        """Returns a cell for each node: the domain's own cells if it has as many, else new cells of
+        about equal size. Returns None if the nodes lack cores."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
