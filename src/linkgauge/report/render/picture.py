@@ -1,6 +1,5 @@
 """Draws a machine as SVG: parts of the PCI tree and a fabric's switches as bars, direct links as
-brackets. (graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a dot, which
-is harder to read.)"""
+brackets. (graphviz draws switches as dots, would add 5 MB, and has a wheel only for x86-64.)"""
 
 from __future__ import annotations
 

@@ -163,8 +163,7 @@ WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Describes a run without failures. `unjudged` says why it has no verdict. `is_waived` is true
-    if findings were waived."""
+    """Describes a run without failures except waived ones (`is_waived`), or why it is unjudged."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:
