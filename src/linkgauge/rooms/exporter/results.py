@@ -138,8 +138,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the latest run of each host and label, and others since `since` (µs) as long as all
-    together have at most MOST_FIGURES figures."""
+    """Returns each host and label's last run, and more after `since` (µs), up to MOST_FIGURES."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

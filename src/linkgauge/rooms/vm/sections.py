@@ -38,8 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows. `running` and `defined` are the names of the host's domains, which
-    are shown if no `domain` is given."""
+    """What `linkgauge vm` shows: without a `domain`, the `running` and `defined` domains' names."""
 
     machine: Machine
     decision: Decision

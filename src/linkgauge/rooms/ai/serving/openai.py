@@ -186,8 +186,7 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client for OpenAI's HTTP API, with one connection for each thread. It reads answers as
-    streams, because it times their tokens."""
+    """A client for OpenAI's HTTP API, with a connection per thread. Times the tokens of streams."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked

@@ -42,8 +42,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Profiles one loop. Returns each operation's share of the time, and the name of the trace
-    file, or () and None if no trace is wanted."""
+    """Profiles a loop if `asked.trace`. Returns operations' shares of time, and the file."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity

@@ -62,8 +62,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` are functions that measure, and return lines and figures. `between` is
-    true if the case needs two NPUs."""
+    """A test case. `parts` measure and return lines and figures. Needs two NPUs if `between`."""
 
     name: str
     parts: tuple[CaseSection, ...]

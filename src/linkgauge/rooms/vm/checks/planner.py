@@ -48,8 +48,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement that mends the failed checks in `found`, or None if the host has too few
-    CPUs or too little memory."""
+    """Returns a placement that mends the checks in `found`, or None if the host is too small."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
