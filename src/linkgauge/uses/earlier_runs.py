@@ -72,8 +72,6 @@ def since(run: Run) -> tuple[Run, str | None]:
 
 
 class _Begun(NamedTuple):
-    """A run that begins now."""
-
     id: str
     started: str
     machine: Machine
