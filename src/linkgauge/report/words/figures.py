@@ -138,7 +138,7 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """Formats `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
+    """Formats changes: `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more, 'other cell')} changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

@@ -1,4 +1,4 @@
-"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them: they need torch, and take long."""
 
 from __future__ import annotations
 

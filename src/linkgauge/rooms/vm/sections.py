@@ -278,7 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """Yields an expander per cell, a root port per misplaced card, and the card's functions."""
+    """Yields an expander per cell that gets cards, a root port per card, and its functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}

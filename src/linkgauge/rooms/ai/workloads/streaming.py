@@ -1,4 +1,4 @@
-"""Measures inference with weights from host memory, and moves of key-value caches."""
+"""Measures inference with weights copied from host memory, and copies of key-value caches."""
 
 from __future__ import annotations
 
