@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember | None = None
 ) -> Keeper:
-    """Returns a Keeper, which stores runs and, unless the history is off, compares them."""
+    """Returns a Keeper of runs, which compares them with earlier ones unless the history is off."""
     if is_off():
         return kind(display, remember)
     from linkgauge.history import keeping

@@ -139,7 +139,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces sizes as nccl-tests does, so that 2 buffers (3 with -c) leave 2 to 5 GiB free."""
+        """Reduces sizes as nccl-tests does, so that 2 buffers (3 with checks) leave 2 to 5 GiB."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
