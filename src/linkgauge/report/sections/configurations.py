@@ -104,7 +104,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` (first side), `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` if side `at` is 0, else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]
@@ -125,7 +125,7 @@ def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Bloc
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Returns a table of facts that differ. A row shows a fact and its value on each side."""
+    """Returns a table of differing facts and their values by side. `where` is for the caption."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose([plain(f"{text}no difference of machine or settings is known", "dim")])

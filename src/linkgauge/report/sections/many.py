@@ -1,4 +1,4 @@
-"""Shows results with too many cells to read, in a line each, or by distribution and extremes."""
+"""Shows results with too many cells for a matrix: a line for each, or distribution and extremes."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns each low cell's share, figure, name and reference, the lowest share first."""
+    """Returns share, figure, name and reference of cells with `verdict`, the lowest share first."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

@@ -1,4 +1,4 @@
-"""Defines benchmarks of AI workloads. No profile has them, because they need torch and time."""
+"""Defines benchmarks of AI workloads. No profile has them: they need torch, and take long."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What is measured by default on a CPU or an accelerator. `trained` is the model for training.
-    `few` are the batch sizes for the number types after the first."""
+    """Defaults for a CPU or an accelerator. `trained` is the model for training. The first of
+    `numbers` is measured with all `batches`, the other types only with the batch sizes `few`."""
 
     model: ModelName
     trained: ModelName

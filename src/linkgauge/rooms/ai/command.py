@@ -132,8 +132,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the full names of the given benchmarks, or of all but `serving` if none is given.
-    Raises InputError for an unknown name."""
+    """Returns full names of `asked` or, if empty, of all but `serving`. Raises InputError."""
     from linkgauge.model.names import UnknownName, hint
 
     there = _workload_names()

@@ -44,7 +44,7 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """Copies between hosts or, with `gpus`, between their GPUs; `at_once` runs all together."""
+    """Copies between ranks' hosts or, with `gpus`, GPUs. If `at_once`, all copies run together."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -155,7 +155,7 @@ _rdma_pairs = partial(_pairs, rdma=True)
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """Returns pairs in which each rank sends `step(number of ranks)` ranks further."""
+    """Returns pairs in which each rank sends to the one `step(number of ranks)` ranks after it."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

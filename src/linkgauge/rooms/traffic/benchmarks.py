@@ -1,6 +1,6 @@
 """Defines the staged traffic test: host threads and a device use one buffer as fast as they can,
 together and alone. The rates of both refer to the same time. Source: the manual page of
-gc-hosttraffictest. The tiles in it correspond to a device's streams."""
+gc-hosttraffictest, whose tiles correspond to a device's streams."""
 
 from __future__ import annotations
 
@@ -109,8 +109,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns a buffer's users. By default, threads run on all CPUs of the node but one, which
-    starts the device's work."""
+    """Returns a buffer's users. By default, one CPU of the node is left to start device work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
