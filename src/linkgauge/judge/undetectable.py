@@ -33,7 +33,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
     by_part = grouped((part, row) for row in rows for part in row.parts if not part.both_ways)
     ordered = sorted(rows, key=attrgetter("figure"), reverse=True)
     classes = grouped((row.peers, row) for row in ordered)
-    comparison = {one.part: one for one in compared(rows, by_part)}
+    comparison = {one.part: one for one in compared(rows, by_part) if not one.since}
     lone = alone(rows) if evidence.earlier is not None else ()
     least = cache(partial(_least, Expectations(evidence.machine)))
     sharing = LinkSharing(evidence.machine.wiring, evidence.results[0])
@@ -74,8 +74,7 @@ def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, fl
 def _undetectable(
     rows: Mapping[Row, tuple[float, float, bool]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would.
-    `rows` has each cell's use of the part, the least loss it shows, and whether it has peers."""
+    """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}
@@ -117,8 +116,8 @@ def _is_slow(rows: Mapping[Row, tuple[float, float, bool]], lost: Mapping[Row, f
 
 
 def _not_crossed(evidence: Evidence, crossed: Iterable[Part]) -> Iterator[Part]:
-    """Yields each unused link between two fabric switches of which at least one is used, and the
-    unused switch. Leaves out links to an unused switch with devices."""
+    """Yields unused links between two fabric switches of which at least one is used, and the unused
+    switch. Leaves out links to an unused switch with devices."""
     known, inner = set(crossed), evidence.machine.wiring.switches
     wires = [wire for wire in evidence.machine.wiring.wires if wire.kind == "fabric"]
     outer = {end for wire in wires for end in (wire.a, wire.b) if not {wire.a, wire.b} <= inner}
