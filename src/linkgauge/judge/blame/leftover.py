@@ -21,8 +21,8 @@ from .table import Row, kinds_of, onset
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
     """A part's cells (`within`) and their peers (`others`) by class. `least` is the smallest loss
-    that counts (a logarithm); it is larger if there are few peers. With `since`, the peers are the
-    part's own cells before this number."""
+    that counts (a logarithm); it is larger if there are few peers. With `since`, only cells
+    from this number on are `within`, and the part's earlier ones are peers."""
 
     part: Part
     within: Mapping[Hashable, Sequence[Row]]
