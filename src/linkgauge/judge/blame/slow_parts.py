@@ -91,7 +91,7 @@ def _together(rows: Sequence[Row], evidence: Evidence) -> Iterator[Finding]:
     for (part, *others), loss, compared in small_losses(rows, blames):
         blame, own = blames[part].beside(map(blames.__getitem__, others)), compared.rows
         first = min(own, key=attrgetter("number")).case.name
-        of = f"their peers, also before {first}" if compared.since else "their peers"
+        of = f"those before {first}" if compared.since else "their peers"
         found = f"{count_of(len(own))} through it together reach {math.exp(-loss):.1%} of {of}"
         why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
         yield blame.finding("slow", "warn", found, why, (), [row.case for row in own])
