@@ -114,6 +114,22 @@ def _ports(seen: TextScan) -> None:
         seen.facts(adapters=len(rates), settings={"adapter Gb/s": rates[0]})
 
 
+_LANES = re.compile(r"\s*LinkWidth(Supported|Enabled|Active):\.*(\d{1,2}X.{0,40})")
+
+
+def _port_width(seen: TextScan) -> None:
+    """Reads ibportstate: the port's lanes that are supported, allowed (Enabled) and used."""
+    most = {said[1]: max(map(int, re.findall(r"\d+(?=X)", said[2])))
+            for _, said in seen.each(_LANES)}  # fmt: skip
+    used, able = most.get("Active", 0), most.get("Supported", 0)
+    if used < able:
+        why = ", as LinkWidthEnabled allows no more" if most.get("Enabled") == used else ""
+        lane = seen.first(re.compile(r"\s*LinkSpeedExtActive:\.*(\d{1,3})"))
+        each = f" of {lane} Gb/s each" if lane else ""
+        said = f"the InfiniBand port uses {used} of {able} lanes{each}{why}"
+        seen.facts(warnings=frozenset([said]))
+
+
 _ETHTOOL = re.compile(r"Settings for \S{1,40}:|Cannot get [\w -]{3,40}: |netlink error: ")
 
 
@@ -348,6 +364,7 @@ READERS = {
     _numactl: ("cpus:", "size:", "free:"),
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
+    _port_width: ("LinkWidthActive",),
     _adapters: ("Speed:", "<net", "NET["),
     _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
     _kernel_log: ("iommu: Default domain type", "available PCIe", "NVRM: Xid"),

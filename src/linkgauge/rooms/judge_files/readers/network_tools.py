@@ -123,14 +123,17 @@ _OSU = {
     "Latency": ("osu_latency", 1e-6), "Bandwidth": ("osu_bw", 1e6),
     "Bi-Directional Bandwidth": ("osu_bibw", 1e6),
 }  # fmt: skip
+_OSU_HEAD = (
+    r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
+    r"(?:\s+v(?P<version>\S{1,12}))?"
+)
 _OSU_ERROR = r"\s*(DATA VALIDATION ERROR:.{1,200})"
 
 
 def _osu(seen: TextScan) -> None:
     said = dict[str, str]()
     for said in seen.rows(
-        r"\s*#\s*OSU MPI.{0,40}?(?P<test>Bi-Directional Bandwidth|Bandwidth|Latency) Test"
-        r"(?:\s+v(?P<version>\S{1,12}))?",
+        _OSU_HEAD,
         r"\s*#.* Buffer on \w+ \((?P<from>\w)\) and Receive Buffer on \w+ \((?P<to>\w)\)",
         r".{0,400}?\bosu_\w{1,20} (?:.{0,200} )?(?P<from>[DHM])\s+(?P<to>[DHM])\s*$",
         rf"\s*(?P<size>\d{{1,12}})\s+(?P<rate>{DECIMAL})(?P<result>(?:\s+(?:Pass|Fail))?)"
@@ -150,7 +153,8 @@ def _osu(seen: TextScan) -> None:
     if error and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(error)
     settings = {"buffers": f"{said['from']} {said['to']}"} if "from" in said else {}
-    seen.log("OSU micro-benchmarks", said.get("version", ""), settings=settings)
+    is_there = seen.first(re.compile(_OSU_HEAD))
+    seen.log("OSU micro-benchmarks", said.get("version", ""), sure=is_there, settings=settings)
 
 
 def _message(_: object) -> HostFigure:

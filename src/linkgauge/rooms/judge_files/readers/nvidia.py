@@ -205,6 +205,12 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
     for name, value in fields.items():
         if name.startswith("Fabric/Health/") and value in _UNHEALTHY:
             yield f"NVLink's fabric: {name.removeprefix('Fabric/Health/')} is {value}"
+    width, most = (fields.get(f"GPU Link Info/Link Width/{of}") for of in ("Current", "Max"))
+    if fields.get("MultiGPU Board") == "Yes" and width != most:
+        yield (
+            f"GPU {index}: its link has {width} of {most} lanes; it shares its board with other "
+            "GPUs, which divide the slot's lanes: the board's data sheet says how many each gets"
+        )
     card, slot = (_generation(fields.get(f"GPU Link Info/PCIe Generation/{of} Max"))
                   for of in ("Device", "Host"))  # fmt: skip
     if card and slot and slot < card:
@@ -216,6 +222,8 @@ def _troubles(index: int, fields: Mapping[str, str]) -> Iterator[str]:
 
 def _described(fields: dict[str, str], head: str) -> ReportedGpu:
     link, lanes = "GPU Link Info", r"(\d{1,2})x"
+    # A board's GPUs share its slot: how many lanes each can have is not told.
+    most = None if fields.get("MultiGPU Board") == "Yes" else fields.get(f"{link}/Link Width/Max")
     memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
     return ReportedGpu(
         model=fields.get("Product Name"),
@@ -223,7 +231,7 @@ def _described(fields: dict[str, str], head: str) -> ReportedGpu:
         speed=_generation(fields.get(f"{link}/PCIe Generation/Current")),
         max_speed=_generation(fields.get(f"{link}/PCIe Generation/Max")),
         width=_count(lanes, fields.get(f"{link}/Link Width/Current")),
-        max_width=_count(lanes, fields.get(f"{link}/Link Width/Max")),
+        max_width=_count(lanes, most),
         memory=memory << 20 if memory else None,
     )
 
