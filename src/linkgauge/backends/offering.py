@@ -146,7 +146,7 @@ class Offering:
     def concurrent(self, group: Group, loads: Sequence[Copy]) -> Group:
         """Adds `loads`, copies on the same links, to a group. By default, raises Unsupported."""
         if loads:
-            raise Unsupported("latencies are measured one at a time")
+            raise Unsupported(f"backend {self.name} cannot keep a link busy during a measurement")
         return group
 
     def queue(self, owner: Memory, made: ExitStack) -> Queue:

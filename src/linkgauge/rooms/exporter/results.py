@@ -30,7 +30,7 @@ DAYS = 30
 measured are still shown."""
 EACH = 500
 MOST_FIGURES = 20_000
-"""The most figures of earlier runs with a label that are searched."""
+"""The most cells of a label's runs that are read, except that the last run is read whole."""
 
 
 Shown = tuple[PastRun, Figure]
