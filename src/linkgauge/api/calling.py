@@ -47,8 +47,8 @@ _Members = Mapping[str, tuple[Any, Field]]
 def asked(
     name: str, kind: type[_O], arguments: Iterable[object], given: Mapping[str, object]
 ) -> Iterator[_O]:
-    """Yields the options of the command `name`, made from a Python call's positional `arguments`
-    and its keywords, `given`. An InputError in the `with` block names keywords, not options. Raises
+    """Provides, for a `with` block, the options of the command `name`, made from a Python call's
+    `arguments` and keywords (`given`). Errors in the block name keywords, not options. Raises
     InputError for a refused value, TypeError for a wrong keyword, Interrupted for Ctrl-C."""
     known = {of: (hint, field) for of, hint, field in members(kind) if field is not None}
     named = {of: _named(of) for of in known}

@@ -79,7 +79,7 @@ class Queue:
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares this thread for the calls."""
+        """Prepares the calling thread for this queue's C calls, as by making its device current."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
         raise NotImplementedError

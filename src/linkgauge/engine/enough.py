@@ -47,8 +47,9 @@ def least_repetitions(equivalent: int) -> int:
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
-    """Whether a cell needs no more repetitions: it is precise, skipped, failed, too noisy to become
-    precise, or out of time (if it passed, only after min(`always`, `least`) repetitions)."""
+    """Whether a cell needs no more repetitions: it is precise after `least` of them, failed, was
+    skipped, is too noisy to become precise, or is out of time (a cell that passed even then gets
+    `always` repetitions, at most `least`)."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)

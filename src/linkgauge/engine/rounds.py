@@ -1,4 +1,4 @@
-"""Chooses a plan's defaults: sizes, a sample of very many pairs, and rounds of disjoint pairs."""
+"""Chooses sizes, some pairs of very many, and rounds of pairs that share no device."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 class Demand(msgspec.Struct, frozen=True):
     """A transfer's needs. `flow` has the use of each resource per byte of payload, and the highest
-    bytes/s. `startup` is the seconds before bytes move. Kernels of the device `queue` run one by
-    one. Faults of the parts `touched` affect the transfer. `jitter` is the relative standard
-    deviation that links add. `opposed` is use that counts only while opposite transfers run."""
+    bytes/s. `startup` is the seconds before bytes move. `queue` is the device that runs the kernel
+    (one at a time), or None. Faults of the parts `touched` affect it. `jitter` is the relative
+    standard deviation that links add, `opposed` is use only while opposite transfers run."""
 
     flow: Flow
     startup: float

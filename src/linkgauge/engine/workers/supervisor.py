@@ -43,9 +43,9 @@ from .outcomes import (
     FIRST,
     NOT_REACHED,
     Repetition,
-    concurrent_unable,
     failed,
     failure_reason,
+    measure_able,
     unmeasured,
 )
 from .process import BriefWorker, Output, WorkerProcess
@@ -165,7 +165,7 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, repetition: Repetition = FIRST
     ) -> tuple[CellResult, ...]:
-        return concurrent_unable(
+        return measure_able(
             cells, self._skipped, lambda able: self._measure(Measure(able, size, repetition))
         )
 

@@ -29,7 +29,7 @@ from linkgauge.model.hardware.network import rises
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 
-from .outcomes import FIRST, Repetition, concurrent_unable
+from .outcomes import FIRST, Repetition, measure_able
 from .ranges import profiled_by
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class LocalWorker:
                 measured = tuple(msgspec.structs.replace(one, load=load) for one in measured)
             return measured
 
-        return concurrent_unable(cells, make, measure)
+        return measure_able(cells, make, measure)
 
     def _backends_for(self, cell: PlannedCell, names: Sequence[str]) -> list[Backend]:
         accelerators = sorted(set(names) - {"host"})

@@ -68,8 +68,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path with numbers that compare it to others. Paths with equal `kind` are equally fast if
-    they share no device or link. `names` are the numbers of the path's devices and links."""
+    """A path, its `kind` (paths of equal kind that share no device or link are equally fast), and a
+    number for each of its devices and links (`names`)."""
 
     path: ExpectedPath
     kind: int
