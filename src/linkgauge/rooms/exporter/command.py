@@ -27,7 +27,7 @@ _EVERY = 60.0
 class ExporterOptions(Options):
     listen: str | None = option(
         OUTPUT,
-        "Listen at this port; without ADDRESS, only this machine reaches it. Default: "
+        "Listen on this port; without ADDRESS, only this machine reaches it. Default: "
         "127.0.0.1:9410.",
         "[ADDRESS:]PORT",
     )
@@ -43,7 +43,11 @@ class ExporterOptions(Options):
         "URL",
     )
     refresh: Time = option(
-        OUTPUT, "Read devices at most this often: 5, 5s, 2m.", "TIME", default=5.0
+        OUTPUT,
+        "Read devices at most this often: 20, 20s, 2m. Default: 5s.",
+        "TIME",
+        default=5.0,
+        show_default=False,
     )
     history: str | None = common.history(WHICH)
     results: Path | None = option(
