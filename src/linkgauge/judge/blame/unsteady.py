@@ -231,7 +231,7 @@ def _longest_of(affected: Cells) -> str:
     worst = max(affected, key=lambda cell: cell.longest)
     more = f"; {count_of(len(affected) - 1, 'other cell')} had such samples" if affected[1:] else ""
     gaps = {later - earlier for earlier, later in itertools.pairwise(worst.spikes)}
-    period = f", one in {gaps.pop()}" if len(gaps) == 1 and gaps != {1} else ""
+    period = f", {gaps.pop()} samples apart" if len(gaps) == 1 and gaps != {1} else ""
     return (
         f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
         f"{worst.longest:.3g} times as long as usual{period}{more}"

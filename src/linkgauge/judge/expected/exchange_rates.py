@@ -200,7 +200,7 @@ class ExchangeRates:
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in sums{_BUSBW}")
+            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that if summed{_BUSBW}")
             for use in path.uses
         ))  # fmt: skip
 

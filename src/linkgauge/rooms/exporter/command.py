@@ -122,7 +122,9 @@ def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
     )
     results = asked.results
     if results is not None and not results.is_dir():
-        _say(f"warning: there is no folder {results} yet: its runs are shown once there is one")
+        _say(
+            f"warning: folder {str(results)!r} does not exist yet: its runs are shown once it does"
+        )
     url = None if results is not None else address(asked.history)
     waivers = common.waivers_in(asked.waivers)
     folder = results or RESULTS
