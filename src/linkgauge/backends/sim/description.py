@@ -274,7 +274,7 @@ def parse_description(text: str) -> Description:
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
+        raise InputError(f"machine description: not YAML: {where}{yaml_problem(error)}") from error
     return description_of(tree)
 
 

@@ -271,7 +271,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
             found = f"they vary by {pooled(varying):.1%} on {on}"
             why = "look for what else this machine does"
             if evidence.machine.known.host.hypervisor:
-                why = "others use the host of this virtual machine"
+                why = "others may use the host of this virtual machine"
             why = _among_peers(f"no part varies more than its peers: {why}", varying, cells)
             cases = named(cell.case for cell in varying)
             yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cases)
