@@ -305,7 +305,7 @@ def load(name: str) -> tuple[str, str]:
         if described is not None:
             return described
         if path.name == name:
-            otherwise = f": give one of {', '.join(shipped())}, a .yml, or hardware: 8 x H100"
+            otherwise = f": give one of {', '.join(shipped())}, a .yml, or a known card: 8 x H100"
             raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")
