@@ -42,7 +42,7 @@ def of_threads(
         yield not memory.is_host, f"host threads do not reach {memory}: use an engine of {place}"
         yield no_node(memory, cpus)
         if kind not in kinds:
-            yield kind in (*PAGE_KINDS, *POLICY_KINDS), f"no {kind} memory here"
+            yield kind in (*PAGE_KINDS, *POLICY_KINDS), f"this machine has no {kind} memory"
             yield True, f"{kind} memory belongs to an accelerator: use one of its engines"
     yield no_node(owner, cpus)
     count = len(cpus[owner.index or 0])

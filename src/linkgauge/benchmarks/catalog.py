@@ -14,6 +14,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.names import UnknownName, hint
 from linkgauge.model.transfer import Cell
+from linkgauge.model.units import count_of
 from linkgauge.registry import accepted, benchmarks, loaded
 
 from .table import COMPARISON, FIRST_LOOK, DeviceSet, Row, Sweep
@@ -201,7 +202,7 @@ def _nearest(name: str) -> str:
     begin = [known for known in CATALOG if known.startswith(prefix)]
     if begin:
         such = "" if prefix == name else f", such as {begin[0]}"
-        return f": --prefix {prefix} selects {len(begin)}{such}"
+        return f": --prefix {prefix} selects {count_of(len(begin), 'benchmark')}{such}"
     having = [known for known in CATALOG if all(word in known for word in words)]
     if len(having) < 2:
         return hint(name, having or CATALOG, ": see 'linkgauge list'")

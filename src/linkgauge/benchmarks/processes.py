@@ -63,7 +63,8 @@ MULTINODE: tuple[Row, ...] = (
 )  # fmt: skip
 
 PING_PONG = Row(
-    _PREFIX + "latency_flag_pingpong", "flag from device(row) to device(column) and back, one way",
+    _PREFIX + "latency_flag_pingpong",
+    "half the round trip of a flag, device(row) -> device(column)",
     Layout.PAIRS, "r -> c by r.sm", Report.LATENCY, LATENCY, "flag-ping-pong", size=FLAG_BYTES,
     profiles=(), across_ranks=True,
 )  # fmt: skip

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class DevicesOptions(Options):
     run: Path | None = argument(
         "RUN",
-        "Show the machine of this run, with the bandwidth measured over each link: its folder, its "
-        "run.json, what `pack` wrote, or the latest of a label. Default: this machine as it is "
+        "Show the machine of this run (its folder, run.json, a file of `pack`, or a label for its "
+        "latest run), with the bandwidth measured over each link. Default: this machine as it is "
         "now.",
         offer=labels,
     )

@@ -88,7 +88,10 @@ class RootOptions(Options):
     form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
-        OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
+        OTHER,
+        "With --version: also show plug-ins, and what they add.",
+        _VERBOSE,
+        flags="-v --verbose",
     )
     install_completion: bool = instead(
         OTHER,

@@ -324,4 +324,4 @@ def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
                 why = machine.unavailable[memory.backend]
                 raise InputError(f"no {memory.place}: {memory.backend}: {why}")
             known = ", ".join(map(str, rooms))
-            raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")
+            raise InputError(f"unknown memory {str(memory.place)!r}: give one of {known}")

@@ -135,7 +135,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             return benchmark
         wanted = (None, self.host_mode)
         cells = tuple(c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
-        reason = None if cells else f"it has no figure of --host-mode {self.host_mode}"
+        reason = None if cells else f"no figure for --host-mode {self.host_mode}"
         return msgspec.structs.replace(benchmark, cells=cells, reason=reason)
 
 
@@ -178,7 +178,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         for transfer in parsed:
             if transfer.engine.kind == "ucx" and len({m.rank for m in transfer.memories}) < 2:
                 raise InputError(
-                    f"{transfer}: ucx is between two ranks: host:0@0 -> host:0@1 by ucx"
+                    f"{transfer}: ucx moves bytes between two ranks: host:0@0 -> host:0@1 by ucx"
                 )
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):

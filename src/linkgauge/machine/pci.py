@@ -257,9 +257,7 @@ class _FunctionReader:
 
     def _why_no_counters(self) -> str:
         if self._config.aer:
-            return (
-                "the function has AER, but the kernel does not count it (firmware handles errors?)"
-            )
+            return "the function has AER, but the kernel counts no errors (firmware handles them?)"
         if self._config.aer is None:
             return "sysfs has no aer_dev_* counters"
         return "the function has no AER capability"

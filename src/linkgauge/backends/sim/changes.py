@@ -180,7 +180,7 @@ def _peers(source: _Machine, gpus: int) -> Iterator[_Ends]:
         if not pairs and gpus > 1:
             raise InputError(
                 f"--change: the links between these {source.gpus} accelerators have no shape that "
-                f"fits {gpus}: also give fabric=none, or fabric= and a machine"
+                f"fits {gpus}: also give fabric=none, or fabric=MACHINE"
             )
     first = next(iter(found.values()), None)
     for a, b in pairs:

@@ -274,7 +274,7 @@ def parse_description(text: str) -> Description:
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
+        raise InputError(f"machine description: not YAML: {where}{yaml_problem(error)}") from error
     return description_of(tree)
 
 
@@ -305,7 +305,7 @@ def load(name: str) -> tuple[str, str]:
         if described is not None:
             return described
         if path.name == name:
-            otherwise = f": give one of {', '.join(shipped())}, or a .yml"
+            otherwise = f": give one of {', '.join(shipped())}, a .yml, or a known card: 8 x H100"
             raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")

@@ -220,7 +220,7 @@ def _links(description: Description, names: Collection[str]) -> Iterator[SimLink
         kind = description.link_kinds.get(group.kind)
         if kind is None:
             known = ", ".join(description.link_kinds)
-            raise _wrong(f"unknown kind {group.kind!r}: there are {known}", where)
+            raise _wrong(f"unknown kind {group.kind!r}: give one of {known}", where)
         pairs = list(_pairs(group, where))
         if group.name is not None and len(pairs) != 1:
             raise _wrong("only a single link has a name", where)

@@ -32,7 +32,7 @@ _LEAST_SIZE = 128
 """The size of packets and of read requests in bytes, if the description has none."""
 _OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
 _OF_PACKETS = ("max_payload", "max_read_request")
-NOT_DESCRIBED = "the machine's description gives this device no PCIe link"
+NOT_DESCRIBED = "the machine's description has no PCIe link for it"
 
 
 _Unit = DeviceUnit | AdapterUnit | SwitchUnit

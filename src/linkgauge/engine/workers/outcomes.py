@@ -43,7 +43,7 @@ DOING: dict[Phase, str] = {
     "verify": "verifying",
 }
 """The phases of a cell in the words of a reason."""
-NOT_REACHED = "the time budget of the run was used"
+NOT_REACHED = "the time budget of the run was used up"
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:

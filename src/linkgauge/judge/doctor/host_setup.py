@@ -72,7 +72,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
-        remedy = "cpupower frequency-info  # of a virtual machine: run it on the host"
+        remedy = "cpupower frequency-info  # for a virtual machine, run this on its host"
         yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif own := slow & {*(all_of_them := governor.split(", "))}:
         which = "some CPUs" if len(all_of_them) > len(own) else "CPUs"

@@ -265,7 +265,7 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
             why = "what an adapter reads and writes in a device's memory (GPUDirect) goes up to "
             why += "the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
-        remedy += "  # not if devices are passed to VMs: it isolates them"
+        remedy += "  # not if devices are passed to VMs, which ACS isolates"
         yield Finding("acs", "warn", Part.function(port), found, why, (remedy,))
 
 

@@ -53,6 +53,6 @@ def roof_of(cell: CellResult, work: WorkDone) -> Expected:
         return Expected(because="unknown: no part of the machine alone explains half of its time")
     roof = figure * bound.share if cell.report.is_latency else figure / bound.share
     because = (
-        f"{bound.kind}: {bound.share:.0%} of the time, at the rate that this run measured of it"
+        f"{bound.kind}: {bound.share:.0%} of the time, at the rate that this run measured for it"
     )
     return Expected(None, roof, because, measured=True)

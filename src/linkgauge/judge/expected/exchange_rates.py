@@ -199,8 +199,9 @@ class ExchangeRates:
         joined = LinkBundle.joined([one for one, at in ends if own <= at and at & wiring.switches])
         path = fabric_path(pair, joined, 1.0, "write", kernel=True)
         part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
+        left = f"; {part:.0%} of that is left while summing{_BUSBW}"
         return replace(path, uses=tuple(
-            replace(use, cost=use.cost / part, why=f"{use.why}; {part:.0%} of that in sums{_BUSBW}")
+            replace(use, cost=use.cost / part, why=use.why + left)
             for use in path.uses
         ))  # fmt: skip
 

@@ -136,7 +136,7 @@ class Process:
         if code >= 0:
             return ProcessLost(f"{self.name} ended with exit code {code}")
         name = signal.Signals(-code).name
-        hint = ", as the kernel does where memory runs out" if name == "SIGKILL" else ""
+        hint = ", which the kernel sends when memory runs out" if name == "SIGKILL" else ""
         return ProcessLost(f"{self.name} was ended by {name}{hint}", "crash")
 
     def kill(self) -> None:

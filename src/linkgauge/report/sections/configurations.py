@@ -38,6 +38,7 @@ _KINDS: dict[str, tuple[str, Tone]] = {
     "not proven": (" ({})", "dim"),
 }
 """`noise` is within the interval, `not proven` has none."""
+_AT_LENGTH = {"within": "copy within a device"}
 _REACH = plain("±: how far the 95% interval reaches, on its wider side")
 _DIFFERENCES = line(
     "Differences from the first configuration of the same accelerator: ",
@@ -155,7 +156,8 @@ def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Chart
         says = f"{own}: {entry.text} ({unit.shown}, {kind})"
         rows.append({"series": own, "x": x, "low": low, "high": high, "kind": kind, "says": says})
         lines.append((Entry(own), entry, Entry(kind)))
-    title = f"{name} on {label(one.accelerator)}, {cell.better} is better"
+    what = _AT_LENGTH.get(name, name)
+    title = f"{what} on {label(one.accelerator)}, {cell.better} is better"
     heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
     table = Table(plain(label(cell.benchmark)), heads, lines)
     return ChartFigure(title, title, chart_specs.bars(f"{name} ({unit.shown})"), rows, table)

@@ -111,7 +111,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))
         if below is not None and check == below.first.check and severity != "fail":
-            found = plain("found by the check of the verdict, below, too")
+            found = plain("the check that gives the verdict, below, found this, too")
             yield Problem(severity, SEVERITIES[severity], f"{check}  {subjects}", found)
             continue
         problem = problem_of(first.equivalent)

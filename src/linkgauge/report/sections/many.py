@@ -114,7 +114,7 @@ def _ends(measured: Known) -> Table:
         Column("end"), Column("cells", True), Column("low", True), Column("least", True),
         Column("median", True),
     )  # fmt: skip
-    return Table(plain(_caption("Ends of cells that are low", len(rows), len(worst))), heads, rows)
+    return Table(plain(_caption("Ends of low cells", len(rows), len(worst))), heads, rows)
 
 
 def _pairs(result: Result, low: Known) -> Table:

@@ -156,7 +156,8 @@ NOTHING = "nothing was measured"
 WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
     "start": ("transfers too small to judge",
               "transfers this small depend on the time that they take to start"),
-    "shared": ("links shared with others", "the figures' links are shared with others"),
+    "shared": ("links shared with other transfers",
+               "other transfers share the links at the same time"),
     "assumed": ("only assumed facts", "every figure rests on assumed facts"),
 }  # fmt: skip
 """What figures without a verdict have, and a sentence on a run in which all have that."""

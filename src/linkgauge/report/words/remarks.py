@@ -207,7 +207,7 @@ def _ratios(
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
         ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
-        yield _line(what, f"{first_of(ratios, ', ')} times that of {name}")
+        yield _line(what, f"{first_of(ratios, ', ')} times the figure of {name}")
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:

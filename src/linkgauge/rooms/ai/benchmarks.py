@@ -192,14 +192,14 @@ WORKLOADS = tuple(
         ("ai_inference_streamed",
          "weights streamed from host memory for each pass, prompt(row) by batch(column)",
          _streamed, BANDWIDTH),
-        ("ai_kv_offload", "keys and values of a batch moved, way(row) by batch(column)",
+        ("ai_kv_offload", "keys and values of a batch moved, direction(row) by batch(column)",
          _offload, BANDWIDTH),
         ("ai_training_step",
          "training step of transformer blocks, type and batch(row) by devices(column)",
          _training, STEP),
         ("ai_pipeline",
-         ("input and results copied while pieces compute, time of computing by that of "
-          "copying(row) on device(column)"),
+         ("input and results copied while pieces compute, computing in % of copying time(row) "
+          "on device(column)"),
          _pipeline, BANDWIDTH),
     )
 )  # fmt: skip

@@ -34,7 +34,7 @@ class AiOptions(Options):
     )
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
-        "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
+        "Use a model of this size. Default: 3b; 1b for training; 10m on a CPU.",
         "10m|100m|1b|3b",
     )
     batch: str | None = option(

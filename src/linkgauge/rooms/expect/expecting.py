@@ -54,7 +54,7 @@ def over_hosts(
     hosts is unknown. `own` is the bound within a host."""
     carried = carried_by(machine, len({device.node for device in machine.all_devices}))
     if carried is None:
-        return BusbwBound(because="unknown: what the adapters of each host carry")
+        return BusbwBound(because="unknown: what the adapters of each host carry is unknown")
     limits = across(own, work, hosts, each, carried)
     return None if limits is None else limits.bound
 

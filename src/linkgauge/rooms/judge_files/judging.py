@@ -153,8 +153,8 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
         said = "no tool's figures, only what tells of a machine: give its output, too"
     else:
         said = (
-            "no output of a tool that is known: paste all of nvbandwidth, nccl-tests, "
-            "p2pBandwidthLatencyTest or another tool that linkgauge judge --help lists"
+            "this is not the output of a known tool: give all that nvbandwidth, nccl-tests, "
+            "p2pBandwidthLatencyTest or another tool of linkgauge judge --help printed"
         )
     return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
@@ -183,9 +183,7 @@ def _described(
     named = f'--machine "{vendor.example}" or ' if vendor.example else ""
     own = tool_of(vendor.pci, "topology")
     forms = FORMS if vendor.space == "cuda" else f"{own}; lspci -vvv and others are understood"
-    nameless = (
-        f"accelerators of no known model, as no text names any; {named}a text would ({forms})"
-    )
+    nameless = f"accelerators of an unknown model; {named}a text would name it ({forms})"
     return found._replace(assumed=(*found.assumed, nameless))
 
 

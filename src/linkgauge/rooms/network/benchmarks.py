@@ -199,7 +199,7 @@ OVER_NICS: tuple[OverNics, ...] = (
          streams=STREAMS),
     _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", partial(_pairs, both_ways=True),
          report=Report.SUM, parts=("write1", "write2")),
-    _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
+    _row("tcp_latency", "TCP, half the round trip of a flag, rank(row) -> rank(column)", _pairs,
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
     _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
     _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),

@@ -89,7 +89,7 @@ def sides_of(
     if kind not in ("sm", "ce"):
         raise InputError(f"unknown engine {kind!r}: a device copies by sm or ce")
     if not fabric.devices:
-        raise InputError(f"{fabric.reason}: backend host uses threads instead of a device")
+        raise InputError(f"{fabric.reason}: --backend host uses threads instead of a device")
     return tuple(_of_device(device, fabric.nodes, kind, threads) for device in fabric.devices)
 
 
@@ -100,7 +100,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
         most = format_size(LARGEST_PIECE)
-        raise InputError(f"pieces of {size} bytes: give a multiple of {payload}, at most {most}")
+        raise InputError(f"--piece {size}: give a multiple of {payload} bytes, at most {most}")
     if not 1 <= streams <= MOST_STREAMS:
         raise InputError(f"{streams} streams: give 1 to {MOST_STREAMS}")
     return Pieces(size, streams, payload)
