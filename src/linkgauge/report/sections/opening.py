@@ -171,8 +171,9 @@ def tally(run: Run, outcome: Outcome) -> Iterator[Tile]:
         why = ", ".join(f"{n:,} {how}" if len(left) > 1 else how for how, n in left.items())
         yield from _counted([(sum(left.values()), f"more not measured ({why})", "bad")])
     for severity, tone in SEVERITIES.items():
-        several = "" if severities[severity] == 1 else "s"
-        yield from _counted([(severities[severity], f"{severity} finding{several}", tone)])
+        if found := severities[severity]:
+            several = "" if found == 1 else "s"
+            yield Tile(f"{found:,}", f"{severity} finding{several}", tone, separate=True)
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:
