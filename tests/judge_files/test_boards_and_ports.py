@@ -101,3 +101,60 @@ def test_a_refusal_names_the_tool_that_gave_no_figure(tmp_path):
     assert "OSU micro-benchmarks shows no figure there" in answer_of(tmp_path, text)
     sums = "SUM host_to_device_memcpy_ce 845.90\nSUM device_to_device_memcpy_read_ce 9222.82\n"
     assert "only sums of matrices are there" in answer_of(tmp_path, sums)
+
+
+LOGGED = """\
+[   64.046090] pcieport 0000:00:00.0: AER: enabled with IRQ 36
+[   64.053295] nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer
+[   64.654541] nvme nvme0: Removing after probe failure status: -5
+Feb 13 09:43:33 node1 kernel: NVRM: Xid (PCI:0000:03:00): 79, pid=1, GPU has fallen off the bus.
+"""
+
+
+def test_the_kernel_log_is_judged_as_one_of_a_run(tmp_path):
+    answer = answer_of(tmp_path, LOGGED)
+    assert "fail kernel-log 0000:03:00.0: the kernel logged Xid 79 (the GPU has fallen" in answer
+    assert "0000:01:00.0: the kernel logged errors of PCI Express (AER), corrected" in answer
+    assert "log: 64.655 s: nvme nvme0: Removing after probe failure" in answer
+    assert "enabled with IRQ" not in answer
+    assert "kernel" not in answer_of(tmp_path, LOGGED.splitlines()[0])
+
+
+def test_counted_errors_of_nvlinks_are_named_with_gpu_and_link(tmp_path):
+    text = "GPU 2: Tesla V100-SXM2-32GB (UUID: GPU-0)\n Link 0: CRC Errors: 8814\n"
+    text += " Links 1-5: No errors\n Link 3: Replay Errors: 0\n"
+    answer = answer_of(tmp_path, text)
+    assert "GPU 2, NVLink 0: CRC Errors: 8814" in answer
+    assert "NVLink 3" not in answer
+
+
+def test_a_lost_gpu_is_named_by_each_text_that_misses_it(tmp_path):
+    text = "Unable to determine the device handle for GPU3: 0000:04:00.0: Unknown Error\n"
+    text += (
+        "04:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3080] (rev ff)\n"
+    )
+    text += "LnkSta: Speed 2.5GT/s, Width x16\n"
+    answer = answer_of(tmp_path, text)
+    assert "the driver does not reach GPU3: 0000:04:00.0: Unknown Error" in answer
+    assert "0000:04:00.0 does not answer (rev ff)" in answer
+
+
+def test_nodes_without_memory_and_ports_without_a_subnet_manager_are_named(tmp_path):
+    text = "node 0 cpus: 0 1\nnode 0 size: 2000 MB\nnode 1 cpus: 2 3\nnode 1 size: 0 MB\n"
+    assert "nodes 1 have CPUs and no memory" not in answer_of(tmp_path, text)
+    assert "node 1 has CPUs and no memory of its own" in answer_of(tmp_path, text)
+    port = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Initializing\n\t\tRate: 100\n"
+    assert "no port is active until a subnet manager sets it up" in answer_of(tmp_path, port)
+
+
+STOPPED = """\
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-5.06   sec   163 MBytes   271 Mbits/sec  1822             sender
+[  5]   0.00-5.06   sec  0.00 Bytes  0.00 bits/sec                  receiver
+"""
+
+
+def test_a_sender_that_was_stopped_has_a_rate_and_retransmits(tmp_path):
+    answer = answer_of(tmp_path, STOPPED)
+    assert "nic_tcp_iperf3 0.271 Gb/s" in answer
+    assert "1822 packets were sent again" in answer
