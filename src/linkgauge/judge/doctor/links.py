@@ -86,8 +86,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 found = f"the emulated port above it, {port.address}, asks for {target:g} GT/s"
-                why = "the host's real port, which a guest cannot read, is probably limited, too, "
-                why += "and again at each boot of the host"
+                why = "the host's real port, which a guest cannot read, is probably limited, too: "
+                why += "its firmware may set that limit at each boot"
             runs = ", and the card's link runs at that speed" if held and virtual else ""
             found += f" (LnkCtl2){runs}; {_able(hop.both_speeds, f'{hop.speed:g} GT/s', evidence)}"
             remedy = retraining(port, hop.function, hop.speed, virtual=virtual)

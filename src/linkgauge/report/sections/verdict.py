@@ -103,7 +103,7 @@ def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
     if len(commands) == 1 and len(captions) == 1 and len(captions[0]) <= LONGEST_COMMENT:
         return [Command(commands[0].words, captions[0])]
     about = re.split(r"[.,] ", captions[0])[0].rstrip(".") if captions else "a change"
-    where = "shown above" if closing.kept is None else "which doctor shows"
+    where = "shown above" if closing.kept is None else "shown by doctor"
     return [RemedyText(f"{about}: {len(taken)} lines, {where}")]
 
 
