@@ -57,8 +57,15 @@ class Paths:
         path = ExpectedPath(loose=_COPYING if within else ())
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
-        for leg in transfer.legs():
-            path += self._leg(leg, transfer.engine.kind == "sm", trained)
+        kernel = transfer.engine.kind == "sm"
+        for begin, end, access, part in transfer.legs():
+            bundles, links, beside = self._joined(begin, end)
+            for ends, bundle in bundles.items():
+                path += self._fabric(ends, bundle, part, access, kernel=kernel)
+            if links:
+                way = links[::-1] if access == "read" else links
+                path += pcie_path(way, access, part, kernel, trained)
+            path += beside
         if by_ce and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
@@ -80,19 +87,6 @@ class Paths:
         why = f"{share:.0%} of memory bandwidth is reachable"
         use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
-
-    def _leg(
-        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
-    ) -> ExpectedPath:
-        begin, end, access, part = leg
-        bundles, links, beside = self._joined(begin, end)
-        path = ExpectedPath()
-        for ends, bundle in bundles.items():
-            path += self._fabric(ends, bundle, part, access, kernel=kernel)
-        if links:
-            way = links[::-1] if access == "read" else links
-            path += pcie_path(way, access, part, kernel, trained)
-        return path + beside
 
     def _find_joined(self, begin: Memory, end: Memory) -> _Joined:
         here, there = str(begin), str(end)
