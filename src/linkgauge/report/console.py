@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -47,7 +47,14 @@ class _Console(Console):
             if segment.control:
                 yield segment
             else:
-                text = _encodable(printable(segment.text, "\n\t"), self.encoding)
+                text, encoding = printable(segment.text, "\n\t"), self.encoding
+                try:
+                    text.encode(encoding)
+                except UnicodeEncodeError:
+                    text = "".join(
+                        one if one.encode(encoding, "ignore") else _PLAIN.get(one, "?")
+                        for one in text
+                    )
                 yield Segment(text, segment.style)
 
 
@@ -59,37 +66,22 @@ def _one_line(text: Text) -> Text:
     return text
 
 
-def _encodable(text: str, encoding: str) -> str:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return "".join(
-            one if one.encode(encoding, "ignore") else _PLAIN.get(one, "?") for one in text
-        )
-    return text
-
-
 def make_console(**options: Any) -> Console:
     """Returns a console with colours only on a terminal. In a file or pipe, the width is the
     variable COLUMNS or, if it is not set, unlimited. `options` are options of rich's Console."""
     stream = options.get("file") or (sys.stderr if options.get("stderr") else sys.stdout)
-    environment = _with_a_size(os.environ, is_terminal=unwrapped(stream).isatty())
+    is_terminal, environment = unwrapped(stream).isatty(), dict(os.environ)
+    # A terminal knows its own size, and only numbers are a size.
+    for name in ("COLUMNS", "LINES"):
+        text = environment.get(name, "")
+        if is_terminal or not (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE):
+            environment.pop(name, None)
     console = _Console(
         highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
     )
     if not console.is_terminal and "COLUMNS" not in environment:
         console.width = WIDE
     return console
-
-
-def _with_a_size(environment: Mapping[str, str], *, is_terminal: bool) -> dict[str, str]:
-    """Removes COLUMNS and LINES if a terminal knows its own size, or if they are not numbers."""
-    kept = dict(environment)
-    for name in ("COLUMNS", "LINES"):
-        text = kept.get(name, "")
-        if is_terminal or not (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE):
-            kept.pop(name, None)
-    return kept
 
 
 # Text that is wrapped at words to the console's width.

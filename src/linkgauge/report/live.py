@@ -128,7 +128,8 @@ class LiveReport(Observer):
                 from .render.page_process import PageProcess
 
                 # It loads while the run is judged and kept. Only real runs have charts as a rule.
-                page = held.enter_context(PageProcess(charts=run.machine.simulated is None))
+                page = PageProcess(charts=run.machine.simulated is None)
+                held.callback(page.close)
             kept = self.keeper.keep(run, folder)
             if page is not None and kept.folder is not None:
                 one = shown_as(kept.run, kept.outcome, kept.folder)
