@@ -160,7 +160,7 @@ class SimTelemetry:
                 group,
                 library=_LIBRARY,
                 link=self._link(device, symptoms, idle=True),
-                links=(*self._links(device, symptoms), *self._unused_links(device)),
+                links=tuple(self._links(device, symptoms)),
                 memory_clock=_clock(device, "memory"),
                 memory_rate=None if rate is None or "memory_rate" in group.assumed else float(rate),
                 max_clock=_clock(device, "sm"),
@@ -212,16 +212,13 @@ class SimTelemetry:
                     errors=errors if reported else None,
                 )
             first += count
-
-    def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        count = device.group.properties.get("unused_links")
-        if not isinstance(count, int):
-            return
-        used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
-        kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
-        first = sum(link.common.count for link in used)
-        for number in range(count):
-            yield FabricLink(first + number, kind, active=False, version=version)
+        unused = device.group.properties.get("unused_links")
+        if isinstance(unused, int):
+            used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
+            kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
+            first = sum(link.common.count for link in used)
+            for number in range(unused):
+                yield FabricLink(first + number, kind, active=False, version=version)
 
 
 def _kind(name: str) -> tuple[str, str | None]:
