@@ -269,7 +269,12 @@ class _Sharing:
         alone = len(self._transfers) == 1 and not first.both_ways
         sure = not loose and alone and by_device and differ
         start = min(use.start for path in self._paths for use in path.uses)
-        each = () if doubts else self._each()
+        each: tuple[float | None, ...] = ()
+        bounded = all(map(attrgetter("usage"), self._cost))
+        if self._definition == "sustained" and bounded and not doubts:
+            # A transfer that others slow has no rate of its own.
+            both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
+            each = tuple(own if math.isclose(own, alone) else None for own, alone in both)
         most = self._most()
         return Expectation(expected, most, loose, sure, start=start, without=without, each=each)
 
@@ -312,13 +317,6 @@ class _Sharing:
             for name, part in flow.usage:
                 load[name] += part * transfer.bytes_moved(self._size)
         return self._bytes / max(load[name] / rate for name, rate in self._capacity.items())
-
-    def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer; None for transfers that other transfers slow."""
-        if self._definition != "sustained" or not all(map(attrgetter("usage"), self._cost)):
-            return ()
-        both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
-        return tuple(own if math.isclose(own, alone) else None for own, alone in both)
 
     def _alone(self, flows: Sequence[Flow]) -> list[float]:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
