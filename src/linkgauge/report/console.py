@@ -42,7 +42,10 @@ class _Console(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
         if isinstance(renderable, Text):
-            renderable = _one_line(renderable)
+            shown = printable(renderable.plain, "\t")
+            if shown != renderable.plain:
+                renderable = renderable.copy()
+                renderable.plain = shown
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -56,14 +59,6 @@ class _Console(Console):
                         for one in text
                     )
                 yield Segment(text, segment.style)
-
-
-def _one_line(text: Text) -> Text:
-    shown = printable(text.plain, "\t")
-    if shown != text.plain:
-        text = text.copy()
-        text.plain = shown
-    return text
 
 
 def make_console(**options: Any) -> Console:
@@ -100,18 +95,16 @@ class Hanging:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
         text.expand_tabs(console.tab_size)
-        for number, line in enumerate(text.divide(self._breaks(text.plain, options.max_width))):
+        begin, room, breaks = 0, options.max_width, list[int]()
+        for word in _WORD.finditer(text.plain):
+            before = text.plain[begin : word.start()]
+            if before.strip() and cell_len(text.plain[begin : word.end()]) > room:
+                begin, room = word.start(), options.max_width - self.indent
+                breaks.append(begin)
+        for number, line in enumerate(text.divide(breaks)):
             line.rstrip()
             indent = Text(" " * self.indent if number else "", no_wrap=True, overflow="ignore")
             yield indent.append_text(line)
-
-    def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        begin, room = 0, width
-        for word in _WORD.finditer(plain):
-            before = plain[begin : word.start()]
-            if before.strip() and cell_len(plain[begin : word.end()]) > room:
-                begin, room = word.start(), width - self.indent
-                yield begin
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:

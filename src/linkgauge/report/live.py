@@ -34,7 +34,7 @@ from .keeping import Display, Keeper, Kept, judge_kept, shown_as
 from .matrix import shown
 from .render.terminal import print_blocks, styled
 from .sections import OneRun, figures, of_rooms, opening, screen, verdict
-from .sections.notes import failure_lines, reason_lines
+from .sections.notes import reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     if display.verbose or display.matrix:
         lines = [*reason_lines(run), *(note_lines if display.verbose else folded_notes)(run)]
     else:
-        lines = [*failure_lines(run)]
+        lines = [*reason_lines(run, skipped=False)]
         # Under a profiler, notes say what the figures are worth.
         lines += folded_notes(run) if run.settings.profiler else deciding_lines(run)
     if run.profiler_files:
