@@ -49,6 +49,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
             shown = dict[Row, tuple[float, float, bool]]()
             for row in own:
                 best, load = top(row.peers, part), loads(row.case.cell.transfers).get(part, 1.0)
+                # The smallest loss that the cell's figure alone shows.
                 bounds_of = (SLOW * best * math.exp(-2 * row.off), least(row))
                 needed = [1 - bound / row.figure for bound in bounds_of if bound]
                 if part in lone and shows(evidence, row.number):

@@ -266,8 +266,8 @@ class _Sharing:
         first = self._transfers[0]
         by_device = first.engine.kind in ("ce", "sm") and first.source.is_device
         differ = len(first.memories) == 2 and first.source.place != first.destination.place
-        alone = len(self._transfers) == 1 and not first.both_ways
-        sure = not loose and alone and by_device and differ
+        one_way = len(self._transfers) == 1 and not first.both_ways
+        sure = not loose and one_way and by_device and differ
         start = min(use.start for path in self._paths for use in path.uses)
         each: tuple[float | None, ...] = ()
         bounded = all(map(attrgetter("usage"), self._cost))
