@@ -160,8 +160,12 @@ def single(label: str) -> Draw:
     return Draw(
         {"named": bool(right), "named or declared": told, "no false fail": not false},
         f"{bed.machine} {bed.devices} {fault} (up to {most:.0%} of {len(beside)} cells): "
-        f"{said(findings)}; UNSEEN {'; '.join(map(str, undetectable_of(evidence)))}",
+        f"{said(findings)}; UNSEEN {unseen(evidence)}",
     )
+
+
+def unseen(evidence: Evidence) -> str:
+    return "; ".join(" on ".join(own) for of in undetectable_of(evidence) for own in of.losses())
 
 
 def several(label: str) -> Draw:

@@ -70,7 +70,7 @@ RESULTS = (
         ],
     ),
     result("all_to_one_read_ce", "memcpy CE device(column) -> all other devices", "skip", [],
-           reason="needs two devices, x has 1 selected"),
+           reason="needs four devices, x has 3 selected"),
     result(
         "host_kinds_memcpy_copy_cpu", "memcpy CPU within node(row) by kind of memory(column)",
         "pass",

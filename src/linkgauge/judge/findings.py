@@ -104,17 +104,14 @@ class Undetectable(msgspec.Struct, frozen=True):
     kind: Kind
     parts: dict[str, float]
 
-    def __str__(self) -> str:
-        """Formats `any loss on host:0-host:1 and a loss below 10% on 3 links`."""
+    def losses(self) -> Iterator[tuple[str, str]]:
+        """Yields losses and their parts, such as `a loss below 10%` and `3 links`."""
         noun = "upstream PCIe link" if self.kind == "PCIe link above" else self.kind
         several = f"{noun}es" if noun == "switch" else ""
         sides = grouped((loss == ANY, (name, loss)) for name, loss in self.parts.items())
-        said = []
         for is_any, own in sorted(sides.items(), reverse=True):
             of = own[0][0] if len(own) == 1 else count_of(len(own), noun, several)
-            what = "any loss" if is_any else f"a loss below {max(loss for _, loss in own):.0%}"
-            said.append(f"{what} on {of}")
-        return " and ".join(said)
+            yield "any loss" if is_any else f"a loss below {max(each for _, each in own):.0%}", of
 
 
 _E = TypeVar("_E")

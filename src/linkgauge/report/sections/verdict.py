@@ -13,7 +13,9 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import Run, exit_code
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.names import and_all
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
     Block,
@@ -206,8 +208,9 @@ def _waived(outcome: Outcome) -> Iterator[tuple[str, Line]]:
 
 def numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     few = [one for one in outcome.found if (one.check, one.severity) == ("scatter", "unknown")]
+    unseen = grouped(pair for one in outcome.undetectable for pair in one.losses())
     undetectable = [
-        *map(str, outcome.undetectable),
+        *(f"{loss} on {and_all(parts)}" for loss, parts in unseen.items()),
         *(f"any loss on {one}" for one in outcome.parts("not-separate")),
         *(f"stalls in {one.subject}, which have few samples (--samples 8)" for one in few),
     ]
