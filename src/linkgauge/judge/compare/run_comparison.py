@@ -17,7 +17,6 @@ from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
     FEW,
     Aim,
-    ChangedTo,
     Direction,
     Needed,
     RunChange,
@@ -33,7 +32,7 @@ from linkgauge.model.units import Better
 from .likeness import CellFigure, differences, unlike
 from .machine_state import Fact
 from .side_tests import Key, Sides, Statistic, Tests, table_of, tested
-from .what_changed import Changed, ComparedCell, grouped
+from .what_changed import Changed, Moved, grouped
 
 RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
@@ -88,7 +87,7 @@ class CellChange(msgspec.Struct, frozen=True):
     slow_p99: RunChange | None = None
 
     @property
-    def proven(self) -> tuple[ChangedTo, float] | None:
+    def proven(self) -> Moved | None:
         """Returns the direction and the ratio of the change, or None if no change is proven."""
         if self.change is None or self.direction == "same" or self.direction == "unknown":
             return None
@@ -185,11 +184,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     ]
     changed = list[Changed]()
     for n in others:
-        compared = [
-            ComparedCell(cell, cell.better, one.devices, cell.bytes, cell.changes[n - 1].proven)
-            for cell, one in zip(cells, every, strict=True)
-        ]
-        changed += grouped(given.names[n], compared)
+        changed += grouped(given.names[n], every, [one.changes[n - 1].proven for one in cells])
     return RunComparison(
         sides=tuple(
             SideName(name, tuple(run.id for run in runs))
