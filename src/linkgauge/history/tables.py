@@ -102,6 +102,10 @@ def _number() -> Column[int]:
     return Column("id", Integer, primary_key=True)
 
 
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False) for name in names]
+
+
 def _digest() -> Column[str]:
     return Column("digest", _HEX, nullable=False, unique=True)
 
@@ -114,8 +118,7 @@ machines = Table(
     metadata,
     _number(),
     _digest(),
-    Column("host", Text, nullable=False),
-    Column("accelerators", Text, nullable=False),
+    *_texts("host", "accelerators"),
     Column("simulated", Boolean, nullable=False),
     Column("ranks", Integer, nullable=False),
 )
@@ -140,14 +143,13 @@ runs = Table(
     _number(),
     _digest(),
     Column("content", _HEX, nullable=False),
-    Column("uid", Text, nullable=False),
-    Column("label", Text, nullable=False),
+    *_texts("uid", "label"),
     Column("started", _MOMENT, nullable=False),
     Column("finished", _MOMENT, comment="null: interrupted"),
     Column("machine_id", ForeignKey(machines.c.id), nullable=False),
     Column("state_id", ForeignKey(states.c.id), nullable=False),
     Column("setup_id", ForeignKey(setups.c.id), nullable=False),
-    Column("profile", Text, nullable=False),
+    *_texts("profile"),
     Column("profiled", Boolean, nullable=False),
     _word("status", STATUSES),
     Column("cells", Integer, nullable=False),
@@ -168,11 +170,9 @@ tables = Table(
     _number(),
     _digest(),
     Column("benchmark", Text, nullable=False, index=True),
-    Column("title", Text, nullable=False),
-    Column("backend", Text, nullable=False),
+    *_texts("title", "backend"),
     Column("size", BigInteger, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("better", Text, nullable=False),
+    *_texts("unit", "better"),
 )
 results = Table(
     "results",
@@ -189,10 +189,7 @@ cells = Table(
     _number(),
     _digest(),
     Column("sheet_id", ForeignKey(tables.c.id), nullable=False, index=True, key="table_id"),
-    Column("row", Text, nullable=False),
-    Column("column", Text, nullable=False),
-    Column("transfers", Text, nullable=False),
-    Column("definition", Text, nullable=False),
+    *_texts("row", "column", "transfers", "definition"),
     Column("repeat", Integer, nullable=False),
 )
 _OF_CELL = (*SeriesId.__struct_fields__, "unit", "better")
