@@ -14,7 +14,7 @@ from linkgauge.model.documents.history import History, PastRun, SeriesId
 from linkgauge.model.stats.change_points import LEAST, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
-from .machine_state import Fact, changed_facts
+from .machine_state import Fact, changed_facts, differing
 
 LEAST_CHANGE = 0.01
 """Smaller changes are left out unless they are asked for."""
@@ -124,6 +124,4 @@ def _change(
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
     facts = changed_facts(history.states[before.state], history.states[after.state])
-    if before.label != after.label:
-        facts += (Fact(LABEL, (before.label, after.label)),)
-    return facts
+    return differing((*facts, Fact(LABEL, (before.label, after.label))))
