@@ -136,19 +136,17 @@ def _held(
     """Compares a run with earlier runs, latest first. Each of `recent` is how many of the latest
     of them may have the same loss, and count with the run. They are tried in order."""
     found: Since | None = None
-    every = table_of(Sides(("",), ((run, *before),))).items()
-    logs = {
-        key: (next(iter(own.sides[0].values())).better, logs_of(own.sides[0])) for key, own in every
-    }
+    whole = table_of(Sides(("before", "now"), (before, (run,))))
+    logs = {key: [logs_of(side) for side in own.sides] for key, own in whole.items()}
     for later in recent:
         earlier = len(before) - later
         if earlier < 1:
             continue
-        fallen = _fallen(logs, later) if earlier >= FEWEST else {}
+        fallen = _fallen(run, logs, later) if earlier >= FEWEST else {}
         if later and not fallen:
             continue
         given = Sides(("before", "now"), (before[later:], (run, *before[:later])))
-        table = table_of(given)
+        table = table_of(given) if later else whole
         tests = tested(table, given, "figure")
         found = _since(table, tests, earlier, facts)
         if earlier >= FEWEST:
@@ -164,16 +162,17 @@ def _loss(before: float, after: float, better: Better) -> float:
     return before - after if better == "higher" else after - before
 
 
-def _fallen(logs: Mapping[Key, tuple[Better, Logs]], later: int) -> dict[Key, float]:
+def _fallen(run: RunFigures, logs: Mapping[Key, Sequence[Logs]], later: int) -> dict[Key, float]:
     """Returns the smallest loss (a logarithm) of each cell that is worse in all latest runs."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
-    for key, (better, own) in logs.items():
-        after = [own[number] for number in range(later + 1) if number in own]
-        before = [log for number, log in own.items() if number > later]
+    for cell in run.cells:
+        earlier, now = logs[key := key_of(cell)]
+        before = [log for number, log in earlier.items() if number >= later]
+        after = [*now.values(), *(log for number, log in earlier.items() if number < later)]
         if before and len(after) > later:
             mean = fmean(before)
-            if (lost := min(_loss(mean, one, better) for one in after)) >= least:
+            if (lost := min(_loss(mean, one, cell.better) for one in after)) >= least:
                 fallen[key] = lost
     return fallen
 

@@ -142,6 +142,11 @@ class _Peers:
                       for kind, of in kinds.items()}  # fmt: skip
         self._logs = {kind: math.log(total / count) for kind, (count, total) in self._sums.items()}
         self._count = len(known)
+        self._others = cache(self._of_others)
+
+    def _of_others(self, kind: Hashable) -> tuple[int, float]:
+        logs = [log for name, log in self._logs.items() if name != kind]
+        return len(logs), fmean(logs)
 
     def lent(self, kind: Hashable, own: _Own | None) -> Spread | None:
         less, error = (0, 0.0), 1.0
@@ -154,9 +159,9 @@ class _Peers:
             doubt = self._within / near + error * max(1 / near, self._equivalent)
             parts.append((doubt, math.log((total - less[1]) / near)))
         if far and len(self._sums) > 1:
-            others = [log for name, log in self._logs.items() if name != kind]
-            doubt = self._between * (1 + 1 / len(others)) + self._within / far
-            parts.append((doubt + error * max(1 / far, self._equivalent), fmean(others)))
+            others, mean = self._others(kind)
+            doubt = self._between * (1 + 1 / others) + self._within / far
+            parts.append((doubt + error * max(1 / far, self._equivalent), mean))
         if not parts:
             return None
         weight = sum(1 / doubt for doubt, _ in parts)
