@@ -260,11 +260,8 @@ class Repetitions:
 
     def left(self) -> list[list[PlannedCell]]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
-        left: list[list[PlannedCell]] = [[] for _ in self._plan]
-        for one in self._cells:
-            if one in self._due:
-                left[one.table].append(one.planned)
-        return left
+        tables = (own.values() for own in self._tables)
+        return [[one.planned for one in own if one in self._due] for own in tables]
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
         """Estimates the seconds until all cells have their least number of repetitions."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import asdict, astuple, fields, replace
+from msgspec.structs import asdict, fields, replace
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, select
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import (
     EarlierMedians,
     EarlierRun,
@@ -127,14 +128,12 @@ def _history(
         by_run = points.get(number, {})
         own = tuple(by_run[run.number] for run in group if run.number in by_run)
         if own:
-            name = astuple(cell.cell)
-            series.append(Series(*name, unit=cell.unit, better=cell.better, points=own))
+            series.append(by_name(Series, cell, points=own))
     first = group[0]
     asked = select(setups.c.document).where(setups.c.digest == first.setup)
-    return History(
-        host=first.host,
-        accelerators=first.accelerators,
-        simulated=first.simulated,
+    return by_name(
+        History,
+        first,
         settings=connection.execute(asked).scalar_one(),
         runs=tuple(group),
         states=_states(connection, {run.state for run in group}),

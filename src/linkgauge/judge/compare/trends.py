@@ -92,7 +92,7 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
             found.append((order[at], own))
     most = holding([one.p for _, one in found], len(history.series))
     left = [each for each in found if each[1].p <= most and abs(each[1].ratio - 1) >= least]
-    changes = []
+    changes = list[SharedChange]()
     while left:
         (at, way), _ = Counter((at, one.direction) for at, one in left).most_common(1)[0]
         same = [
@@ -101,9 +101,8 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
         ]  # fmt: skip
         left = [each for each in left if each[1] not in same]
         ends = max(order[one.first] for one in same), min(order[one.last] for one in same)
-        changes.append((at, _change(at, ends, same, history)))
-    changes.sort(key=lambda found: found[0])
-    return by_name(Trend, history, changes=tuple(change for _, change in changes))
+        changes.append(_change(at, ends, same, history))
+    return by_name(Trend, history, changes=tuple(sorted(changes, key=lambda one: order[one.since])))
 
 
 def _change(
