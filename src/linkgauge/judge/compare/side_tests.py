@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import CellId, TableId
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.grouped import grouped
@@ -23,7 +23,7 @@ from linkgauge.model.stats.changes import (
     compare_sides,
 )
 from linkgauge.model.stats.moments import Spread
-from linkgauge.model.stats.spread import doubted, spreads, varied
+from linkgauge.model.stats.spread import CellLogs, doubted, spreads
 
 from .likeness import CellFigure, Runs, conditions
 
@@ -96,14 +96,11 @@ class Tests(NamedTuple):
     counts: list[int]
 
 
-class _CellLogs(NamedTuple):
-    """Logarithms of one cell's figures. `within` has each side's variance by its intervals. Runs in
-    the same one of `sets` differ by chance only."""
+class _CellLogs(CellLogs, frozen=True, kw_only=True):
+    """One cell's figures. `within` has each side's variance by its intervals."""
 
-    kind: TableId
     within: Sequence[Spread | None]
     sides: Sequence[Logs]
-    sets: Sequence[Logs]
 
 
 def tested(table: Mapping[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
@@ -114,9 +111,7 @@ def tested(table: Mapping[Key, SideFigures], given: Sides, name: Statistic) -> T
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
     again = {number for number, run in enumerate(every) if run.again}
-    whole = [varied(one.kind, one.sets) for one in cells]
-    firsts = [varied(one.kind, _without(one.sets, again)) for one in cells] if again else whole
-    known = spreads(firsts if any(one.degrees for one in firsts) else whole, whole)
+    known = spreads(cells, again)
     first, *others = (_on_side(cells, number) for number in range(len(given.runs)))
     tests = [
         [
@@ -133,7 +128,7 @@ def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> _
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [_within(own) if name == "figure" else None for own in found.sides]
     first = sides[0] | history.pop(0) if joins and history else sides[0]
-    return _CellLogs(key[0].table, within, sides, [first, *sides[1:], *history])
+    return _CellLogs(key[0].table, [first, *sides[1:], *history], within=within, sides=sides)
 
 
 def _within(cells: Mapping[int, CellFigure]) -> Spread | None:
@@ -143,11 +138,6 @@ def _within(cells: Mapping[int, CellFigure]) -> Spread | None:
     if not ranges or len(ranges) < len(known):
         return None
     return Spread(fmean(one.variance for one in ranges), min(one.degrees for one in ranges))
-
-
-def _without(sets: Sequence[Logs], runs: Collection[int]) -> Iterator[Logs]:
-    for own in sets:
-        yield {number: log for number, log in own.items() if number not in runs}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
