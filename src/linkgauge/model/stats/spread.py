@@ -66,20 +66,15 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
-    @cache
-    def noisier(kind: Hashable, at: int) -> tuple[Spread | None, float]:
-        found = kinds[kind][at:]
-        if not found:
-            return None, 0.0
-        variances, degrees = zip(*found, strict=True)
+    def of(every: Sequence[tuple[float, float]], own: Spread) -> Spread:
+        noisier = every[bisect_right(every, (_NOISIER * own.variance, math.inf)) :]
+        if not noisier:
+            return own
+        variances, degrees = zip(*noisier, strict=True)
         wide = Spread(fmean(variances), median(degrees))
-        return wide, _LOOKS_QUIET * len(found) / len(kinds[kind])
+        return Spread(own.variance, own.degrees, wide, _LOOKS_QUIET * len(noisier) / len(every))
 
-    def of(kind: Hashable, own: Spread) -> Spread:
-        at = bisect_right(kinds[kind], (_NOISIER * own.variance, math.inf))
-        return Spread(own.variance, own.degrees, *noisier(kind, at))
-
-    return [own and of(kind, own) for kind, own in cells]
+    return [own and of(kinds[kind], own) for kind, own in cells]
 
 
 class _Own(NamedTuple):
