@@ -19,7 +19,7 @@ from linkgauge.model.stats.changes import (
     RunChange,
     Side,
     SideTest,
-    changes,
+    adjusted,
     compare_sides,
 )
 from linkgauge.model.stats.moments import Spread
@@ -120,8 +120,9 @@ def tested(table: Mapping[Key, SideFigures], given: Sides, name: Statistic) -> T
         ]
         for other in others
     ]
-    counts = [sum(one is not None for one in own) for own in tests]
-    return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
+    changes = [adjusted([None if one is None else one.change for one in own]) for own in tests]
+    counts = [len(own) - own.count(None) for own in tests]
+    return Tests(known, [first, *others], tests, changes, counts)
 
 
 def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> _CellLogs:
