@@ -180,8 +180,8 @@ def _fallen(run: RunFigures, logs: Mapping[Key, Sequence[Logs]], later: int) -> 
 def _since(table: _Table, tests: Tests, runs: int, facts: tuple[Fact, ...]) -> Since:
     cells = [found.any for found in table.values()]
     moved = [
-        (to, change.ratio) if change and (to := proven(change, Aim(), cell.better)) else None
-        for cell, change in zip(cells, tests.changes[0], strict=True)
+        (to, test.ratio) if test and (to := proven(test, Aim(), cell.better)) else None
+        for cell, test in zip(cells, tests.tests[0], strict=True)
     ]
     large = [one for one in grouped("now", cells, moved) if abs(one.ratio - 1) >= LEAST_CHANGE]
     more = sum(one.cells for one in large[1:])
@@ -192,19 +192,17 @@ def _lost(
     table: _Table, tests: Tests, run: RunFigures, fallen: Mapping[Key, float]
 ) -> tuple[tuple[EarlierLoss, ...], tuple[int, ...]]:
     lost, unknown = list[EarlierLoss](), list[int]()
-    by_cell = zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True)
-    found = dict(zip(table, by_cell, strict=True))
+    found = dict(zip(table, tests.tests[0], strict=True))
     for number, cell in enumerate(run.cells):
-        first, test, change = found[key := key_of(cell)]
-        if first is None or test is None or change is None:
+        test = found[key := key_of(cell)]
+        if test is None or detectable(test, Aim(), tests.counts[0], cell.better) > SHOWN:
             unknown.append(number)
+        if test is None or not cell.figure or test.holm >= CHANCE / len(_LATER):
             continue
-        if detectable(test, Aim(), tests.counts[0], cell.better) > SHOWN:
-            unknown.append(number)
-        sure = change.holm < CHANCE / len(_LATER)
-        if cell.figure and sure and fallen.get(key, 0.0) >= _FAR * change.deviation:
-            share = math.exp(-_loss(first.mean, math.log(cell.figure), cell.better))
-            lost.append(EarlierLoss(number, math.exp(first.mean), share))
+        if fallen.get(key, 0.0) >= _FAR * test.deviation:
+            usual = test.sides[0].mean
+            share = math.exp(-_loss(usual, math.log(cell.figure), cell.better))
+            lost.append(EarlierLoss(number, math.exp(usual), share))
     return tuple(lost), tuple(unknown)
 
 

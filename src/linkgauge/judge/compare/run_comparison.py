@@ -205,22 +205,20 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
 def _change(
     better: Better, number: int, at: int, known: Mapping[Statistic, Tests], aim: Aim
 ) -> CellChange:
-    of = known["figure"]
-    change, test = of.changes[number - 1][at], of.tests[number - 1][at]
-    first, other = of.sides[0][at], of.sides[number][at]
-    if change is None or test is None or first is None or other is None:
+    of = {name: tests.tests[number - 1][at] for name, tests in known.items()}
+    if (test := of["figure"]) is None:
         return CellChange("unknown")
-    counts = len(first.logs), len(other.logs)
-    lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    first, other = test.sides
+    lacking = needed(test, aim, known["figure"].counts[number - 1], better)
     middle = median(first.logs)
     losses = (loss(math.exp(one - middle), better) for one in other.logs)
     otherwise: Direction = "same" if lacking.detectable <= aim.detect else "unknown"
     return CellChange(
-        direction=proven(change, aim, better) or otherwise,
-        change=change,
+        direction=proven(test, aim, better) or otherwise,
+        change=by_name(RunChange, test),
         needed=lacking,
         losses=tuple(sorted(losses, reverse=True)),
-        **{name: known[name].changes[number - 1][at] for name in _SLOW},
+        **{name: by_name(RunChange, one) for name in _SLOW if (one := of[name])},
     )
 
 

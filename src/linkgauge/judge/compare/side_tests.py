@@ -16,7 +16,6 @@ from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import (
-    RunChange,
     Side,
     SideTest,
     adjusted,
@@ -86,13 +85,12 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 class Tests(NamedTuple):
     """The tests of one statistic. `spreads` has the variation between runs by cell. `sides` has
-    figures by side and cell. The other fields have entries for all sides but the first: `tests` and
-    `changes` (with adjusted p) by side and cell, `counts` of tests by side."""
+    figures by side and cell. The other fields have entries for all sides but the first: `tests`
+    (with adjusted p) by side and cell, `counts` of tests by side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
     tests: list[list[SideTest | None]]
-    changes: list[list[RunChange | None]]
     counts: list[int]
 
 
@@ -114,15 +112,16 @@ def tested(table: Mapping[Key, SideFigures], given: Sides, name: Statistic) -> T
     known = spreads(cells, again)
     first, *others = (_on_side(cells, number) for number in range(len(given.runs)))
     tests = [
-        [
-            None if one is None or two is None else compare_sides(one, two, spread)
-            for one, two, spread in zip(first, other, known, strict=True)
-        ]
+        adjusted(
+            [
+                None if one is None or two is None else compare_sides(one, two, spread)
+                for one, two, spread in zip(first, other, known, strict=True)
+            ]
+        )
         for other in others
     ]
-    changes = [adjusted([None if one is None else one.change for one in own]) for own in tests]
     counts = [len(own) - own.count(None) for own in tests]
-    return Tests(known, [first, *others], tests, changes, counts)
+    return Tests(known, [first, *others], tests, counts)
 
 
 def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> _CellLogs:

@@ -60,17 +60,6 @@ class RunChange(msgspec.Struct, frozen=True):
     degrees: float
 
 
-class SideTest(msgspec.Struct, frozen=True):
-    """A test of one cell, with its change as if no other cell were compared. `error` is the
-    standard error of the ratio's logarithm. `doubt` is None, or allows for some cells that vary
-    more than their runs show: the standard error and the degrees of freedom of such a cell, and the
-    share of such cells."""
-
-    change: RunChange
-    error: float
-    doubt: tuple[float, float, float] | None = None
-
-
 class Side(msgspec.Struct, frozen=True):
     """One cell's runs on one side of a comparison. `logs` are the logarithms of the runs' figures.
     `within` is the variance that the runs' ranges imply; None if a run has no range."""
@@ -83,6 +72,16 @@ class Side(msgspec.Struct, frozen=True):
         return sum(self.logs) / len(self.logs)
 
 
+class SideTest(RunChange, frozen=True, kw_only=True):
+    """The change of one cell, and how it was tested. `error` is the standard error of the ratio's
+    logarithm. `doubt` is None, or allows for some cells that vary more than their runs show: the
+    standard error and the degrees of freedom of such a cell, and the share of such cells."""
+
+    sides: tuple[Side, Side]
+    error: float
+    doubt: tuple[float, float, float] | None = None
+
+
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
     """Returns a figure's variance, from the range that holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
@@ -91,7 +90,8 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests whether a figure differs between two sides; None if its variation is unknown."""
+    """Tests whether a figure differs between two sides, as if no other cell were compared. Returns
+    None if its variation is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -112,8 +112,8 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
         p = max(p, doubted * two_sided(log / wide[0], wide[1]))
     basis: Basis = "within" if spread is None else "runs"
     ends, deviation = (_exp(log - reach), _exp(log + reach)), max(of.deviation for of in known)
-    change = RunChange(math.exp(log), *ends, p, p, basis, deviation, error[1])
-    return SideTest(change, error[0], doubt)
+    change = math.exp(log), *ends, p, p, basis, deviation, error[1]
+    return SideTest(*change, sides=(first, second), error=error[0], doubt=doubt)
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
@@ -203,12 +203,12 @@ class Needed(msgspec.Struct, frozen=True):
     more: tuple[int, int] | None
 
 
-def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
+def needed(one: SideTest, aim: Aim, cells: int, better: Better) -> Needed:
     """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
         return Needed(found, (0, 0))
-    first, second = runs
+    first, second = (len(side.logs) for side in one.sides)
 
     def suffices(more: tuple[int, int]) -> bool:
         variance = 1 / (first + more[0]) + 1 / (second + more[1])
@@ -231,7 +231,7 @@ def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
     """Returns the smallest loss that a test of `cells` cells finds with probability `POWER`."""
-    own = one.error, one.change.degrees, 1.0
+    own = one.error, one.degrees, 1.0
     found = [own] if one.doubt is None else [own, one.doubt]
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error
