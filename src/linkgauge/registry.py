@@ -75,7 +75,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """The `MODULE:NAME` of a room's benchmarks, their heading, and the hook that guards them."""
+    """A room's benchmarks: heading, `MODULE:NAME`, and the hook that catches a plug-in's errors."""
 
     heading: str
     place: str
@@ -122,9 +122,9 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a listed kind. `fitted` returns a plug-in's addition with
-    its calls guarded by the hook, or raises Unfit if its type is wrong. Leaves out a plug-in's
-    addition if its name is taken."""
+    """Loads and returns all additions of a kind, without a plug-in's additions whose name is taken.
+    `fitted` checks a plug-in's addition and returns it with its calls guarded by the hook; it
+    raises Unfit for a wrong type."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -186,7 +186,14 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _loaded_plugins() -> Iterator[tuple[str, Plugin, str]]:
-    for package, version, place, about in sorted(_offered()):
+    offered: list[tuple[str, str, str, Path]] = []
+    # Not by importlib.metadata, because its import takes 20 ms.
+    for folder in map(Path, dict.fromkeys(sys.path)):
+        for file, text in entry_points(folder):
+            known = _headers(file.parent)
+            name, version = known.get("Name", file.parent.name), known.get("Version", "")
+            offered += ((name, version, place, file.parent) for place in _places(text))
+    for package, version, place, about in sorted(offered):
         hook = Hook(place or "an empty entry point", f"{package} {version}".rstrip())
         for file in hiding(about):
             leave_out(Hook(str(file), hook.origin), "another package has this name")
@@ -216,18 +223,6 @@ def _check_name(kind: str, name: object) -> None:
         raise Unfit(f"{kind} has {brief(name)}, not a printable text")
 
 
-def _offered() -> Iterator[tuple[str, str, str, Path]]:
-    """Yields the package, version and `MODULE:NAME` of each room that installed packages offer, and
-    the folder with the package's metadata."""
-    # Not by importlib.metadata, because its import takes 20 ms.
-    for folder in map(Path, dict.fromkeys(sys.path)):
-        for file, text in entry_points(folder):
-            about = _headers(file.parent)
-            name = about.get("Name", file.parent.name)
-            for place in _places(text):
-                yield name, about.get("Version", ""), place, file.parent
-
-
 def _places(entry_points: str) -> Iterator[str]:
     lines = map(str.strip, entry_points.partition(f"[{GROUP}]")[2].splitlines())
     for line in takewhile(lambda line: not line.startswith("["), lines):
@@ -251,8 +246,8 @@ def additions(plugin: Plugin) -> Iterator[str]:
 def accepted(
     what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
 ) -> Iterator[tuple[str, _T, str]]:
-    """Yields the name, value and origin of each addition. Leaves out a plug-in's addition if its
-    name is in `taken` (the core's names) or an earlier addition has the same name."""
+    """Yields the name, value and origin of each offered addition. Leaves out a plug-in's addition
+    if its name is in `taken` (the core's names) or an earlier addition has the same name."""
     owners: dict[str, str] = {}
     for name, value, origin in offered:
         if origin != OURS and (name in taken or name in owners):

@@ -20,7 +20,7 @@ from linkgauge.engine.kept.journal import (
     Record,
     result_of,
 )
-from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
+from linkgauge.engine.kept.run_state import PreciseRun, state_of
 from linkgauge.engine.workers.outcomes import NOT_REACHED, Repetition, skipped_by_plan, unmeasured
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
@@ -57,10 +57,10 @@ class Observer:
         `moment` (monotonic clock). Not called on a simulated machine, whose time is simulated."""
 
     def started(self, table: PlannedTable, cell: PlannedCell) -> None:
-        """Called when a cell begins. Of cells measured together, only the first is reported."""
+        """Called when a repetition begins, with the first of the cells that it measures."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """Called when a repetition of a cell has ended, with the cell's result."""
+        """Called when a repetition of a cell has ended, with the result of this repetition."""
 
     def completed(self, result: Result) -> None:
         """Called when a table is complete. Its doubtful cells may still be measured again."""
@@ -201,7 +201,7 @@ class _Passed:
 
 
 class _Records:
-    def __init__(self, state: RunState, sink: Sink, log: Follower | None) -> None:
+    def __init__(self, state: PreciseRun | SoakState, sink: Sink, log: Follower | None) -> None:
         self._state = state
         self._sink = sink
         self._log = log
@@ -216,7 +216,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Lets a signal end this block, but not `keep`; then records the kernel's last messages."""
+        """If a signal ends this block, keeps the kernel's last messages. It cannot end `keep`."""
         with self._interrupts:
             try:
                 yield

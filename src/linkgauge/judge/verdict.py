@@ -49,8 +49,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with cells compared with their peers. A cell far from its peers gets the
-    peers' median as `peers`. A cell without another expectation is judged by this median."""
+    """Returns the results, in which cells far from their peers have the peers' median as `peers`.
+    This median judges cells that are clearly slower, or that have no other expectation."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -84,18 +84,16 @@ def _against_peers(equivalent: Sequence[Case]) -> Iterator[tuple[Case, CellResul
     for case in equivalent:
         cell, others = case.cell, median_without(figures, (bisect_left(figures, case.figure),))
         is_near = FAR * usual <= case.figure <= usual / FAR
-        if case.equivalent is not None and _is_far(case, others, count):
+        ends = (case.figure, *((cell.summary and cell.summary.ci95) or ()))
+        is_below, is_above = max(ends) < FAR * others, min(ends) * FAR > others
+        is_far = is_below if case.result.better == "higher" else is_above
+        if count > MOST_UNSURE:
+            is_far = is_below or is_above
+        if case.equivalent is not None and is_far:
             yield case, replace(cell, peers=others)
         elif count >= ENOUGH and cell.not_judged in _UNLIMITED and is_near:
             expected = _as_peers(cell, usual, count, because)
             yield case, replace(cell, expected=expected, verdict="ok", not_judged=None)
-
-
-def _is_far(case: Case, peers: float, count: int) -> bool:
-    ends = (case.figure, *((case.cell.summary and case.cell.summary.ci95) or ()))
-    is_below, is_above = max(ends) < FAR * peers, min(ends) * FAR > peers
-    is_slow = is_below if case.result.better == "higher" else is_above
-    return is_slow or (count > MOST_UNSURE and (is_below or is_above))
 
 
 def _as_peers(cell: CellResult, usual: float, count: int, because: str) -> Expected:
@@ -190,7 +188,8 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
     """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
-    between two of their devices is slow, and copies that are slower than on healthy machines."""
+    between devices that exchange data in them is slow; and copies between such devices, if they are
+    slower than on healthy machines."""
     sent = {
         pair for result in results for cell in result.cells
         if cell.verdict in BELOW for pair in exchanging(cell)
@@ -283,8 +282,8 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Returns the verdict, and why a cell is not judged. A cell is low if its median, whole
-    interval and last repetition are below a bound, and perhaps low if only its median is. A total
-    gets the worst verdict among the total and its transfers with an expected figure."""
+    interval and last repetition are below the first bound, and perhaps low if the median is below
+    the second. A total gets the worst verdict of itself and of transfers with expected figures."""
     if cell.summary is None or not _size(cell, cell):
         return "not judged", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -332,8 +331,8 @@ NEAR = 4
 
 
 def spared(cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """Returns the cells. If a collective is low at its largest size, but its rate still rises with
-    the size, the verdict becomes `perhaps low`."""
+    """Returns the cells. A collective that is low at its largest size becomes `perhaps low` if its
+    rate still rises with the size."""
     known = ((one, one.bytes or 0) for one in cells if one.does.collective and one.bytes)
     rows = grouped((one.row, (size, one)) for one, size in known)
     ends = [sorted(own, key=itemgetter(0))[-2:] for own in rows.values()]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
@@ -26,8 +26,6 @@ from linkgauge.model.names import hint
 from linkgauge.model.units import parse_fraction, parse_size
 
 ALL = "*"
-_SHOWN = 6
-"""The largest number of targets that an error message lists."""
 _MOST_DRIFT = math.log(1e6)
 """The limit of drift: a rate stays between a millionth and a million times its healthy value."""
 
@@ -109,7 +107,7 @@ class Jitter(Fault, frozen=True):
 class Stall(Fault, frozen=True):
     """A stall: one in `every` samples of a cell takes longer than the others, by `seconds`."""
 
-    meaning = "the transfer stands still every few samples, which shows in slow_p99"
+    meaning = "the transfer stands still every few samples, which shows in the slowest 1%"
     example = "stall sim:0 every=4 for=0.05"
 
     every: int = 5
@@ -158,7 +156,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The loss of a device in a phase of the first cell in `cells`. Later cells lose it, too."""
+    """The loss of a device, in a phase of the first cell in `cells` and in all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -188,20 +186,6 @@ def rate_left(faults: Iterable[Fault], cell: int) -> float:
 def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
     """Returns the lowest fraction of the full rate that the faults leave in one of the cells."""
     return min((rate_left(faults, cell) for cell in cells), default=math.inf) if faults else 1.0
-
-
-def check_targets(faults: Iterable[tuple[str, Fault]], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target is not in `names`. `faults` has pairs:
-    a fault's text and the fault."""
-    for typed, fault in faults:
-        if not fault.aims_at(names):
-            import difflib
-
-            near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
-            more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise InputError(
-                f"fault '{typed}': no {fault.target}: targets are {', '.join(near)}{more} and *"
-            )
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -279,7 +263,7 @@ def _phase(phase: Phase) -> str:
 PARAMETERS: dict[str, Parameter] = {
     "cells": Parameter("the affected cells, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
-        "the phase of the cell in which it occurs",
+        "the phase of the cell in which the fault occurs",
         # In the first phase, `plan`, a cell has touched nothing yet.
         partial(_named, {_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
@@ -292,8 +276,10 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "for": Parameter("the seconds that a stall lasts", _seconds, _decimal),
     "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
-    "offset": Parameter("its byte", lambda text: 0 if text == "0" else parse_size(text), str),
-    "bit": Parameter("the bit of that byte", partial(_whole, 0, 7, "a bit, 0 to 7"), str),
+    "offset": Parameter(
+        "the byte that changes, from 0", lambda text: 0 if text == "0" else parse_size(text), str
+    ),
+    "bit": Parameter("the bit that flips in it", partial(_whole, 0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
         "the signal that kills the worker",
         partial(_named, {"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
@@ -337,28 +323,21 @@ def parse_fault(text: str) -> Fault:
     known = dict(map(attrgetter("encode_name", "name"), _parameters(kind)))
     values: dict[str, Any] = {}
     for token in tokens[2:]:
-        name, value = _read_parameter(kind, token, known)
+        match = _ASSIGNMENT.fullmatch(token[0])
+        if not match or match[1] not in known:
+            problem = f"{kind.__name__.lower()} takes {_listed(known)}, each as NAME=VALUE"
+            raise NotationError(problem, text, token.start())
+        name, at = match[1], token.start() + match.start(2)
+        try:
+            value = PARAMETERS[name].read(match[2])
+        except InputError as error:
+            raise NotationError(f"{name}: {error}", text, at) from error
+        if kind is Lost and name == "cells" and value.last != value.first:
+            raise NotationError("a lost device stays lost: give one cell", text, at)
         if known[name] in values:
             raise NotationError(f"{name} appears twice", text, token.start())
         values[known[name]] = value
     return kind(tokens[1][0], **values)
-
-
-def _read_parameter(
-    kind: type[Fault], token: re.Match[str], takes: Collection[str]
-) -> tuple[str, Any]:
-    text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
-    if not match or match[1] not in takes:
-        problem = f"{kind.__name__.lower()} takes {_listed(takes)}, each as NAME=VALUE"
-        raise NotationError(problem, text, token.start())
-    at = token.start() + match.start(2)
-    try:
-        value = PARAMETERS[match[1]].read(match[2])
-    except InputError as error:
-        raise NotationError(f"{match[1]}: {error}", text, at) from error
-    if kind is Lost and match[1] == "cells" and value.last != value.first:
-        raise NotationError("a lost device stays lost: give one cell", text, at)
-    return match[1], value
 
 
 def _listed(names: Iterable[str]) -> str:

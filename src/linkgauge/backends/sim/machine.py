@@ -28,7 +28,6 @@ from .faults import (
     OrdinalRange,
     Slow,
     Stall,
-    check_targets,
     parse_fault,
 )
 from .hardware import build, with_cpus
@@ -39,9 +38,12 @@ if TYPE_CHECKING:
 
     from .exchanging import Exchanging
 
+_NEAREST = 6
+"""The largest number of targets that an error message lists."""
+
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Reads the description of a machine. changes.py explains `change`. Raises InputError."""
+    """Returns a machine's simulation with these faults and this change. Raises InputError."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -56,9 +58,18 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 def machine_of(simulation: Simulation) -> SimMachine:
     """Builds a simulation's machine. Raises InputError for a bad description, fault or target."""
     parts = built(simulation.description, ())
-    if faults := faults_of(simulation):
-        typed = (*parts.hardware.description.faults, *simulation.faults)
-        check_targets(zip(typed, faults, strict=True), parts.targets)
+    faults = faults_of(simulation)
+    names = parts.targets if faults else ()
+    typed = (*parts.hardware.description.faults, *simulation.faults)
+    for text, fault in zip(typed, faults, strict=True):
+        if not fault.aims_at(names):
+            import difflib
+
+            near = difflib.get_close_matches(fault.target, names, n=_NEAREST, cutoff=0.0)
+            more = f", {len(names) - _NEAREST} more" if len(names) > _NEAREST else ""
+            raise InputError(
+                f"fault '{text}': no {fault.target}: targets are {', '.join(near)}{more} and *"
+            )
     return SimMachine(parts, faults)
 
 
@@ -89,10 +100,11 @@ class SimMachine:
             self._node_of |= dict.fromkeys(node.cpus, node.index)
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        return self._resources.touched(self._on_nodes(transfer))
+        """Returns the names of the memories, the engine's owner, and the links with their ends."""
+        return self._resources.demand(self._on_nodes(transfer), 0).touched
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """Returns the parts that a cell uses, with the links between a collective's ranks."""
+        """Returns the names of the parts that a cell uses, also between a collective's ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -153,8 +165,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether `reach`, a fault's range of cells, includes a run's cell `number`, of `count` cells,
-    in at least one round of a soak."""
+    """Whether `reach` includes cell `number`, of a run's `count` cells, in any round of a soak."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

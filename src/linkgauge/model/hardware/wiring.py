@@ -19,14 +19,15 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from .bundles import LinkBundle, bundles
 from .host_details import UNREACHABLE
-from .inventory import Accelerator, Inventory, PciFunction, PciLink
+from .inventory import Accelerator, FabricLink, Inventory, PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
 from .part import Part, is_memory, is_node
 from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s."""
+    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s. A PCIe link
+    has PCI functions at its ends (`lower`, `upper`)."""
 
     part: Part
     grade: str = ""
@@ -61,9 +62,9 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
 
 
 class Wired(NamedTuple):
-    """The facts that a machine's wiring is made from, by name. `nodes` has each node's number of
-    CPUs and bytes of memory. `devices` has each device's model and nearest node. `line` returns a
-    PCI function and all bridges above it for an address."""
+    """The facts that a machine's wiring is made from, by name. `nodes` has CPUs and bytes of
+    memory, `devices` model and nearest node, and `endpoints` the PCI addresses of accelerators and
+    adapters. `line` returns a PCI function and all bridges above it for an address."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -76,7 +77,7 @@ class Wired(NamedTuple):
 
 
 class Wiring:
-    """The graph of a machine's memories, switches and bridges. `switches` has fabrics' switches."""
+    """The graph of a machine's memories, switches and bridges. `switches` names fabric switches."""
 
     def __init__(self, machine: Wired) -> None:
         self._machine = machine
@@ -104,7 +105,11 @@ class Wiring:
                 found[frozenset((wire.a, wire.b))] = wire  # both ends report it
         self.wires = tuple(found.values())
         ends = chain.from_iterable(map(attrgetter("a", "b"), self.wires))
-        places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
+        places = dict[str, Passing]()
+        for place in (*self._nodes, *self._near, *ends):
+            ours = is_node(place) or place in machine.functions
+            places[place] = "all" if ours or not is_memory(place) else "none"
+        places |= dict.fromkeys(self._near, "fabric")
         self.map = Map(places, self.wires, machine.known.routing)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
@@ -116,12 +121,6 @@ class Wiring:
 
     def _function(self, memory: str) -> PciFunction | None:
         return self._machine.functions.get(self._machine.endpoints.get(memory, ""))
-
-    def _passing(self, place: str) -> Passing:
-        if place in self._near:
-            return "fabric"
-        ours = is_node(place) or place in self._machine.functions
-        return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
         for memory, host in self._near.items():
@@ -156,10 +155,15 @@ class Wiring:
 
     def _fabric(self, here: str) -> Iterator[Wire]:
         accelerator = self._machine.accelerators.get(here)
-        links = [
-            msgspec.structs.replace(link, remote=self._remote(here, link.remote))
-            for link in (accelerator.links if accelerator else ())
-        ]
+        links: list[FabricLink] = []
+        for link in accelerator.links if accelerator else ():
+            remote = link.remote
+            kind, _, address = (remote or "").partition(" ")
+            if kind == "device":
+                remote = f"gpu {address}" if address in self._hidden else None
+            elif remote == "gpu" and self._hidden:
+                remote = f"gpu beside {here}"
+            links.append(msgspec.structs.replace(link, remote=remote))
         for remote, bundle in bundles(links).items():
             if remote is None and not bundle.count:
                 self._idle[here] = bundle.all
@@ -193,12 +197,6 @@ class Wiring:
                 Part.link(here, there), here, there, "network", bundle=LinkBundle(*of),
                 grade=f"{kind} {sum(rates):.3g}", nominal=sum(rates) or None,
             )  # fmt: skip
-
-    def _remote(self, here: str, remote: str | None) -> str | None:
-        kind, _, address = (remote or "").partition(" ")
-        if kind == "device":
-            return f"gpu {address}" if address in self._hidden else None
-        return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
         function = self._function(memory)
@@ -238,7 +236,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether the route passes a place that is assumed to be a switch, without proof."""
+        """Whether the route passes a switch that is assumed where links report no remote end."""
         crossed = self.route(begin, end) if self._unsure else None
         return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
@@ -296,10 +294,10 @@ class Wiring:
         threads = transfer.engine.count or cpus
         by = f"{threads}" if transfer.engine.kind == "cpu" else ""
         kinds: list[str] = [transfer.engine.kind, by]
-        pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
+        pairs = [(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)]
         if is_node(owner) and transfer.engine.kind == "ce":  # staged there
-            pairs = {(end, owner) for end in ends}
-        for one, other in sorted(pairs):
+            pairs = [(end, owner) for end in ends]
+        for one, other in dict.fromkeys(pairs):
             between = self._between(one, other)
             parts |= between.parts
             kinds += between.kinds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import starmap
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -24,7 +23,14 @@ CLEARLY = 0.9
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    counts = Counter(filter(None, starmap(_expected, cells)))
+    counts = Counter[str]()
+    for cell, unit in cells:
+        expected = cell.expected
+        if expected is not None and (value := expected.figure) is not None:
+            at_most = "at least " if cell.report.is_latency else "at most "
+            bound = at_most if expected.achievable is None else ""
+            said = f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}"
+            counts[f"{said}: {expected.because}"] += 1
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
     if len(counts) > MOST:
@@ -90,15 +96,6 @@ def lowest_share(cell: CellResult) -> Lowest | None:
     return Lowest(share, figure)
 
 
-def _expected(cell: CellResult, unit: str) -> str:
-    expected = cell.expected
-    if expected is None or (value := expected.figure) is None:
-        return ""
-    at_most = "at least " if cell.report.is_latency else "at most "
-    bound = at_most if expected.achievable is None else ""
-    return f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
-
-
 # The verdict on several cells in a word or two: never better than the worst of them, and a cell
 # that is not judged is not ok.
 
@@ -119,8 +116,8 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """How many cells were measured, and how many were judged. `cpus` (pairs of CPUs) and `others`
-    are the judged cells that were only compared with similar cells of the run."""
+    """The numbers of cells that were measured and that were judged. `cpus` (for pairs of CPUs) and
+    `others` count the judged cells that were only compared with similar cells of the run."""
 
     measured: int
     judged: int
@@ -156,14 +153,15 @@ NOTHING = "nothing was measured"
 WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
     "start": ("transfers too small to judge",
               "transfers this small depend on the time that they take to start"),
-    "shared": ("links shared with others", "the figures' links are shared with others"),
+    "shared": ("links shared with other transfers",
+               "other transfers share the links at the same time"),
     "assumed": ("only assumed facts", "every figure rests on assumed facts"),
 }  # fmt: skip
 """What figures without a verdict have, and a sentence on a run in which all have that."""
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Formats a line on a run without failures. `unjudged` says why the run has no verdict."""
+    """Describes a run without failures except waived ones (`is_waived`), or why it is unjudged."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

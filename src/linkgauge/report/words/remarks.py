@@ -65,8 +65,16 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields the lines below a table. `named`: the table already shows verdicts."""
-    yield from _mode_lines(results, most=None if detailed else MOST_MODES)
+    """Yields the lines below a table. If `named`, the table itself shows verdicts. If `detailed`,
+    adds all reasons and threads, and omits summaries of figures."""
+    found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
+    most = len(found) if detailed else MOST_MODES
+    for result, cell in found[:most]:
+        where = in_result(results, result, str(cell.place))
+        yield line(Span("modes", "warn"), f" {where} {modes(cell, result.unit)}")
+    if (left := len(found) - most) > 0:
+        have = "1 more cell has" if left == 1 else f"{left} more cells have"
+        yield line(Span("modes", "warn"), f" {have} samples in two groups")
     if not named:
         for verdict in _TELLING:
             yield from beside_lines(results, verdict)
@@ -113,17 +121,6 @@ def _range_lines(result: Result) -> Iterator[Line]:
     for matrix in concurrent_matrices(result):
         ends = range_of("{:.2f}".format, matrix.figures.values())
         yield plain(f"{matrix.name}: {ends}", "dim")
-
-
-def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
-    for result, cell in found[:most]:
-        name = in_result(results, result, str(cell.place))
-        yield line(Span("modes", "warn"), f" {name} {modes(cell, result.unit)}")
-    if most is not None and len(found) > most:
-        left = len(found) - most
-        have = "1 more cell has" if left == 1 else f"{left} more cells have"
-        yield line(Span("modes", "warn"), f" {have} samples in two groups")
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
@@ -206,11 +203,11 @@ def _ratios(
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
         ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
-        yield _line(what, f"{first_of(ratios, ', ')} times that of {name}")
+        yield _line(what, f"{first_of(ratios, ', ')} times the figure of {name}")
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields the cost of address translation (TLB): the time that huge pages save."""
+    """Yields the share of the latency that huge pages save: the cost of TLB misses."""
     curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
     for row, own in curves.items():
         kinds = tabled((_kind(cell), cell.column, cell) for cell in own)

@@ -27,10 +27,24 @@ _IN_EACH, _FIRST_JSON = re.compile("Read|Write|Total"), "v0.5"
 """What titles of copies both ways say since 0.6, and the only version before with JSON: until then,
 their only matrix is of one of the two copies by copy engines, or of both by kernels."""
 
+_NAMED = re.compile(r"\s*(Running|SUM|&&&& PERF) ")
+_TITLED = {
+    f"memcpy {engine.upper()} {title}": f"{name}_{engine}"
+    for engine in ("ce", "sm")
+    for title, name in (
+        ("CPU(row) -> GPU(column)", "host_to_device_memcpy"),
+        ("CPU(row) <- GPU(column)", "device_to_host_memcpy"),
+        ("CPU(row) <-> GPU(column)", "host_to_device_bidirectional_memcpy"),
+        ("GPU(row) <- GPU(column)", "device_to_device_memcpy_read"),
+        ("GPU(row) -> GPU(column)", "device_to_device_memcpy_write"),
+    )
+}
+"""The tests by their headings, where a text has no names of tests."""
+
 
 def _read_text(seen: TextScan) -> None:
     tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None, bool]]()
-    size = SIZE
+    size, summed, is_named = SIZE, set[str](), bool(seen.first(_NAMED))
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
         r"\s*(?:Running|Waived:?)\s+(?P<running>[a-z][a-z0-9_]{5,80})[.:]?",
@@ -47,6 +61,7 @@ def _read_text(seen: TextScan) -> None:
         if "running" in own:
             name, waiting = own["running"], []
         elif "head" in own:
+            name = name if is_named else _TITLED.get(own["head"].partition(" bandwidth")[0], "")
             part = re.search(r"\b(?:Read|Write)([12])\b", seen.lines[number])
             is_first = not _IN_EACH.search(seen.lines[number])
             waiting.append((seen.grid_below(number), int(part[1]) - 1 if part else None, is_first))
@@ -55,9 +70,12 @@ def _read_text(seen: TextScan) -> None:
         elif not own.keys().isdisjoint(("waived", "all", "error")):
             _failed(seen, own.get("waived", name), own.get("error", ""))
         test = _PART.sub("", own.get("sum", name))
+        summed |= {test} & _ROWS.keys() if "sum" in own else set()
         while test and waiting:
             seen.figures += _figures(test, size, *waiting.pop(0))
-    if seen.figures or tool:
+    if summed and not seen.figures:
+        seen.remarks.append("only sums of matrices are there: give each pair's figures, too")
+    if seen.figures or tool or summed:
         seen.log(tool or "nvbandwidth", version, sure=True)
 
 
@@ -136,6 +154,6 @@ def _of_test(name: str, matrix: list[Any], is_first: bool) -> Iterator[ReportedF
 
 
 READERS = {
-    _read_text: ("bandwidth Version", "(GB/s)", "(ns)", "Bisect"),
+    _read_text: ("bandwidth Version", "(GB/s)", "(ns)", "Bisect", "SUM "),
     _read_json: ('"nvbandwidth"', '"sailbandwidth"'),
 }
