@@ -21,7 +21,7 @@ from linkgauge.model.stats.changes import (
     within,
 )
 from linkgauge.model.stats.moments import Spread
-from linkgauge.model.stats.spread import CellSpread, doubted, spreads, varied
+from linkgauge.model.stats.spread import CellLogs, doubted, spreads
 
 
 def side(*figures, of=None):
@@ -30,7 +30,7 @@ def side(*figures, of=None):
 
 def spread_of(*sets):
     return spreads(
-        [varied("kind", [dict(enumerate(own, 10 * at)) for at, own in enumerate(sets)])]
+        [CellLogs("kind", [dict(enumerate(own, 10 * at)) for at, own in enumerate(sets)])]
     )[0]
 
 
@@ -40,7 +40,7 @@ def test_one_cell_alone_has_students_t_with_its_pooled_variance():
     assert own.degrees == 3
     one = compare_sides(Side(tuple(a)), Side(tuple(b)), own)
     # scipy.stats.ttest_ind of the logarithms
-    assert one.log / one.error == pytest.approx(-6.705008460795227)
+    assert math.log(one.ratio) / one.error == pytest.approx(-6.705008460795227)
     assert one.p == pytest.approx(0.0067688, rel=1e-4)
     assert one.basis == "runs"
 
@@ -65,7 +65,7 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     def cells(*scales):
         shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
         return [
-            varied("kind", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
+            CellLogs("kind", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
             for at, scale in enumerate(scales)
         ]
 
@@ -83,7 +83,7 @@ def test_few_runs_that_agree_by_chance_do_not_make_one_of_many_cells_quiet():
     scales = [0.0013, *[0.01] * 299]
     found = spreads(
         [
-            varied(f"kind {at // 4}", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
+            CellLogs(f"kind {at // 4}", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
             for at, scale in enumerate(scales)
         ]
     )
@@ -94,19 +94,19 @@ def test_figures_that_are_off_together_lend_little():
     together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
     generator = random.Random(1)
     apart = [dict(enumerate(generator.gauss(0, 0.01) for _ in range(4))) for _ in range(30)]
-    shared = spreads([varied("kind", [together])] * 30)
+    shared = spreads([CellLogs("kind", [together])] * 30)
     assert shared[0].degrees < 3 + 3 + 1e-6
-    assert spreads([varied("kind", [one]) for one in apart])[0].degrees > 8
+    assert spreads([CellLogs("kind", [one]) for one in apart])[0].degrees > 8
 
 
 def test_a_cell_without_several_runs_takes_what_its_peers_show():
-    known = varied("kind", [{0: 0.01, 1: -0.01}])
-    found = spreads([known, known, CellSpread("kind"), CellSpread("other")])
+    known = CellLogs("kind", [{0: 0.01, 1: -0.01}])
+    found = spreads([known, known, CellLogs("kind"), CellLogs("other")])
     assert found[2].deviation == pytest.approx(0.014, rel=0.5)
     assert found[3] is None
-    third = varied("third", [{0: 0.02, 1: -0.02}])
-    assert spreads([known, known, third, CellSpread("other")])[3].deviation > 0.01
-    assert spreads([CellSpread("kind")]) == [None]
+    third = CellLogs("third", [{0: 0.02, 1: -0.02}])
+    assert spreads([known, known, third, CellLogs("other")])[3].deviation > 0.01
+    assert spreads([CellLogs("kind")]) == [None]
 
 
 def test_a_quiet_cell_may_be_one_of_the_much_noisier_cells_of_its_kind():
@@ -172,8 +172,9 @@ def test_what_is_missing_is_said_of_the_second_side_or_if_that_does_not_suffice_
 
     def lacking(deviation, before, after):
         error = deviation * math.sqrt(1 / before + 1 / after)
-        one = SideTest(0.0, error, 500.0, 1.0, "runs", deviation)
-        return needed(one, (before, after), aim, 100, "higher")
+        sides = Side((0.0,) * before), Side((0.0,) * after)
+        one = SideTest(1.0, 1.0, 1.0, 1.0, 1.0, "runs", deviation, 500.0, sides=sides, error=error)
+        return needed(one, aim, 100, "higher")
 
     assert lacking(0.001, 5, 3).more == (0, 0)
     assert lacking(0.006, 5, 1).more[0] == 0 < lacking(0.006, 5, 1).more[1]

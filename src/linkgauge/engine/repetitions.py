@@ -68,13 +68,11 @@ class _Cell(msgspec.Struct, eq=False):
     this one included. `took` is the seconds of the last repetition. `cut` is true if the time
     budget ended the cell."""
 
-    number: int
     table: int
     planned: PlannedCell
     peers: _Peers
     together: list[_Cell]
     taken: tuple[CellResult, ...] = ()
-    samples: int = 0
     merged: CellResult | None = None
     took: float = 0.0
     picked: bool = False
@@ -104,34 +102,33 @@ class Repetitions:
         """Their number, by their equivalents."""
         self._cells: list[_Cell] = []
         self._tables: list[dict[Place, _Cell]] = [{} for _ in plan]
-        self._classes: dict[Hashable, _Peers] = {}
+        classes: dict[Hashable, _Peers] = {}
         for number, (own, table) in enumerate(zip(self._tables, plan, strict=True)):
             rounds: dict[int, list[_Cell]] = {}
             for cell in table.cells:
                 kind = class_of(table, cell), cell.reason is None
-                if kind not in self._classes:
+                if kind not in classes:
                     always = _always(cell, settings, is_oversubscribed)
-                    self._classes[kind] = _Peers(settings.of(cell), always)
-                peers = self._classes[kind]
+                    classes[kind] = _Peers(settings.of(cell), always)
+                peers = classes[kind]
                 together = [] if cell.round is None else rounds.setdefault(cell.round, [])
-                one = _Cell(len(self._cells), number, cell, peers, together)
+                one = _Cell(number, cell, peers, together)
                 own[cell.place] = one
                 for group in (self._cells, together, peers.cells):
                     group.append(one)
-        for peers in self._classes.values():
+        for peers in classes.values():
             _pick(peers.cells)
-        self._spending = None
+        self._spending: Spending[_Cell] | None = None
         if budget is not None and budget.order:
             from .spending import Spending  # loaded where the user gave a time
 
-            groups = {
-                number: list(dict.fromkeys(
-                    tuple(each.number for each in one.together)
-                    for one in own.values() if one.planned.reason is None
+            groups = [
+                list(dict.fromkeys(
+                    tuple(one.together) for one in own.values() if one.planned.reason is None
                 ))
-                for number, own in enumerate(self._tables)
-            }  # fmt: skip
-            self._spending = Spending(plan, budget, groups, lambda at: self._cells[at].peers)
+                for own in self._tables
+            ]  # fmt: skip
+            self._spending = Spending(plan, budget, groups, attrgetter("peers"))
         self._begin_pass()
 
     def _begin_pass(self) -> None:
@@ -156,22 +153,19 @@ class Repetitions:
         self._due = set(due)
         self._waiting = Counter(map(attrgetter("peers"), self._due))
 
-    def _spent_on(self, spending: Spending) -> Collection[_Cell]:
+    def _spent_on(self, spending: Spending[_Cell]) -> Collection[_Cell]:
         """Returns the cells to measure next under a user's time budget: unmeasured cells, else
         cells that lack repetitions, else the least precise cells."""
         done = self._enough()
         reached = [one for one in self._cells if one.taken and one not in done]
-        lacking = {
-            one.number: lack
-            for one in reached
-            if (lack := self._least_of(one) - len(one.taken)) > 0
-        }
+        lacks = {one: self._least_of(one) - len(one.taken) for one in reached}
+        lacking = {one: lack for one, lack in lacks.items() if lack > 0}
         seconds = spending.until - self.at
         if found := spending.reach(seconds - spending.reserved(lacking)):
-            return [self._cells[number] for number in found]
+            return found
         if lacking:
             most = max(lacking.values())
-            return [self._cells[number] for number, lack in lacking.items() if lack == most]
+            return [one for one, lack in lacking.items() if lack == most]
         return self._affordable(reached, seconds)
 
     def order(self) -> Sequence[int]:
@@ -218,12 +212,12 @@ class Repetitions:
     def add(self, table: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a repetition that has ended, after `at` seconds of measuring."""
         one = self._tables[table][cell.place]
-        one.taken, one.samples = (*one.taken, cell), one.samples + len(cell.samples)
+        one.taken = (*one.taken, cell)
         one.peers.merged = False
         if at is not None:
             one.took, self.at = at - self.at, at
             if self._spending is not None:
-                self._spending.took(one.number, one.took)
+                self._spending.took(one, one.took)
         if self.is_over:
             self._end_all()
         if one not in self._due:
@@ -266,11 +260,8 @@ class Repetitions:
 
     def left(self) -> list[list[PlannedCell]]:
         """Returns each table's cells that this pass has yet to measure; none at the end."""
-        left: list[list[PlannedCell]] = [[] for _ in self._plan]
-        for one in self._cells:
-            if one in self._due:
-                left[one.table].append(one.planned)
-        return left
+        tables = (own.values() for own in self._tables)
+        return [[one.planned for one in own if one in self._due] for own in tables]
 
     def usual_seconds(self, of: Callable[[PlannedTable, PlannedCell], float]) -> float:
         """Estimates the seconds until all cells have their least number of repetitions."""
@@ -283,7 +274,7 @@ class Repetitions:
     def count_left(self) -> int:
         spending = self._spending
         lacking = {
-            one.number: max(one in self._due, self._least_of(one) - len(one.taken))
+            one: max(one in self._due, self._least_of(one) - len(one.taken))
             for one in self._cells
             if (not one.ended and (one.taken or spending is None)) or one in self._due
         }
@@ -301,14 +292,13 @@ class Repetitions:
             left = self._budget.most - self._budget.measuring
             most = self._budget.measuring + _OVER * left - self.at
         number = self.turn if self._spending is None else len(one.taken)
-        return Repetition(number, one.samples, used, self._plan[table].benchmark, most=most)
+        samples = sum(len(each.samples) for each in one.taken)
+        return Repetition(number, samples, used, self._plan[table].benchmark, most=most)
 
     def is_whole(self, table: int) -> bool:
         """Whether a table's results are final: all cells equivalent to its cells have ended."""
-        for peers in set(map(attrgetter("peers"), self._tables[table].values())):
-            if not all(map(attrgetter("ended"), peers.cells)):
-                return False
-        return True
+        classes = {one.peers for one in self._tables[table].values()}
+        return all(one.ended for peers in classes for one in peers.cells)
 
     def cells(self, table: int) -> list[CellResult]:
         """Returns a table's measured cells in the plan's order, with their repetitions merged."""
@@ -317,14 +307,15 @@ class Repetitions:
             if not one.taken:
                 continue
             merged = self._merged(one)
-            if one.cut and self._spending is not None and merged.stopped in ("noise", "max-time"):
+            by_user = self._spending is not None
+            if one.cut and merged.stopped in (("noise", "max-time") if by_user else ("noise",)):
                 notes = tuple(
-                    replace(note, budget=True) if isinstance(note, Imprecise) else note
+                    replace(note, budget=by_user or note.budget)
+                    if isinstance(note, Imprecise)
+                    else note
                     for note in merged.notes
                 )
                 merged = replace(merged, stopped="budget", notes=notes)
-            elif one.cut and merged.stopped == "noise":
-                merged = replace(merged, stopped="budget")
             found.append(merged)
         return found
 

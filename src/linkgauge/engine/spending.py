@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
 from statistics import median
+from typing import Generic, TypeVar
 
 from linkgauge.model.documents.result import PlannedTable
 from linkgauge.model.settings import REPETITION_SECONDS, Budget
@@ -21,11 +22,11 @@ from .plan import setup_seconds
 _RECENT = 9
 """The number of recent repetitions from which the time of the next one is estimated."""
 
-Group = tuple[int, ...]
-"""The cells that are measured at the same time, by their numbers."""
+_C = TypeVar("_C", bound=Hashable)
+"""A cell; a tuple of cells is a group, which is measured at the same time."""
 
 
-class Spending:
+class Spending(Generic[_C]):
     """Chooses the cells to measure. `tables` is the tables' indices in the order of their turns.
     After `until` seconds of measuring, no cell is repeated for precision. `groups` is the
     measurable cells of each table. `class_of` returns equal values for equivalent cells."""
@@ -34,8 +35,8 @@ class Spending:
         self,
         plan: Sequence[PlannedTable],
         budget: Budget,
-        groups: Mapping[int, Sequence[Group]],
-        class_of: Callable[[int], Hashable],
+        groups: Sequence[Sequence[tuple[_C, ...]]],
+        class_of: Callable[[_C], Hashable],
     ) -> None:
         rank = {name: number for number, name in enumerate(budget.order)}
         self.tables = sorted(range(len(plan)), key=lambda table: rank[plan[table].benchmark])
@@ -52,12 +53,12 @@ class Spending:
             for group in own
         }
         """The seconds of a repetition of each group, as estimated from its size."""
-        self._own: dict[Group, float] = {}
+        self._own: dict[tuple[_C, ...], float] = {}
         """The seconds of the last repetition of each group."""
         self._equivalent: dict[Hashable, deque[float]] = {}
         """The seconds of the last repetitions of equivalent groups."""
 
-    def took(self, key: int, seconds: float) -> None:
+    def took(self, key: _C, seconds: float) -> None:
         """Records the seconds of a group's repetition, if `key` is the first cell of a group."""
         group = self._group_of.get(key)
         if group is None:
@@ -66,10 +67,10 @@ class Spending:
             self._own[group] = seconds
             self._equivalent.setdefault(self._kind(group), deque(maxlen=_RECENT)).append(seconds)
 
-    def _kind(self, group: Group) -> Hashable:
+    def _kind(self, group: tuple[_C, ...]) -> Hashable:
         return self._class_of(group[0]), len(group)
 
-    def _cost(self, group: Group) -> float | None:
+    def _cost(self, group: tuple[_C, ...]) -> float | None:
         """Estimates a repetition's seconds. Returns None if no equivalent cell was measured."""
         equivalent = self._equivalent.get(self._kind(group))
         if equivalent is None:
@@ -90,17 +91,17 @@ class Spending:
         usual = sum(self._usual[group] for group in self._own)
         return sum(self._own.values()) / usual if usual else 0.0
 
-    def reserved(self, lacking: Mapping[int, int]) -> float:
+    def reserved(self, lacking: Mapping[_C, int]) -> float:
         return sum(
             repetitions * (self._cost(group) or 0.0)
             for key, repetitions in lacking.items()
             if (group := self._group_of.get(key)) is not None and key == group[0]
         )
 
-    def reach(self, seconds: float) -> dict[int, None]:
+    def reach(self, seconds: float) -> list[_C]:
         """Returns as many cells of the next benchmark as fit into `seconds` with all repetitions. A
         cell is returned alone if no equivalent cell was measured before."""
-        found: dict[int, None] = {}
+        found: list[_C] = []
         for left in self._next if self._reaches else ():
             while left:
                 cost = self._cost(left[0])
@@ -109,7 +110,7 @@ class Spending:
                 guess = self._usual[left[0]] * self._slowdown if cost is None else cost
                 if REPETITIONS * guess > seconds:
                     return found
-                found |= dict.fromkeys(left.popleft())
+                found += left.popleft()
                 if cost is None:
                     return found
                 seconds -= REPETITIONS * cost

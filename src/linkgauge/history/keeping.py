@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -60,18 +60,6 @@ def not_added(run: Run, folder: Path | None, verdict: RunVerdict | None = None) 
     return None
 
 
-def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """Returns up to `last` earlier runs of the same machine and setup, latest first; none if the
-    history is off. Raises LinkgaugeError if the database fails."""
-    with _reading() as store:
-        if store is None:
-            return ()
-        from .reading import earlier_runs
-
-        benchmarks = {result.benchmark for result in run.results}
-        return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
-
-
 def medians_before(
     run: Run, last: int, equivalent: Equivalent, fewest: int
 ) -> EarlierMedians | None:
@@ -84,14 +72,17 @@ def medians_before(
         return earlier_medians(store, run, last, equivalent, fewest)
 
 
-def runs_before(run: ComparableRun, last: int) -> tuple[EarlierRun, ...]:
-    """Returns earlier runs but not their figures; none without history. Raises LinkgaugeError."""
+def runs_before(
+    run: ComparableRun, last: int, label: str | None = None, benchmarks: Collection[str] = ()
+) -> tuple[EarlierRun, ...]:
+    """Returns up to `last` earlier runs of the same machine and setup, latest first, with figures
+    of these benchmarks; none if the history is off. Raises LinkgaugeError if the database fails."""
     with _reading() as store:
         if store is None:
             return ()
         from .reading import earlier_runs
 
-        return earlier_runs(store, run, last=last, benchmarks=())
+        return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
 
 
 @contextmanager

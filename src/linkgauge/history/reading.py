@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import asdict, astuple, fields
+from msgspec.structs import asdict, fields, replace
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, select
 
+from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.history import (
     EarlierMedians,
     EarlierRun,
@@ -21,7 +22,7 @@ from linkgauge.model.documents.history import (
     SeriesId,
 )
 from linkgauge.model.documents.result import Run
-from linkgauge.model.grouped import grouped
+from linkgauge.model.grouped import grouped, tabled
 from linkgauge.model.transfer import Place
 
 from .records import ComparableRun, began, machine_row, microseconds, setup_row
@@ -68,7 +69,7 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
     with store.reading() as connection:
         found = _runs(connection, _where(connection, which), which.last)
         names = _benchmarks(connection, found)
-    return tuple(msgspec.structs.replace(run, benchmarks=names[run.number]) for run in found)
+    return tuple(replace(run, benchmarks=tuple(names.get(run.number, ()))) for run in found)
 
 
 def number_of_runs(store: Store, which: Filter) -> int:
@@ -90,7 +91,7 @@ def histories_of(
             for cell in _of(PastCell, connection.execute(_select_cells().where(*wanted)))
             if not places or cell.place in places
         }
-        which = msgspec.structs.replace(which, benchmarks=(benchmark,))
+        which = replace(which, benchmarks=(benchmark,))
         where = [
             *_where(connection, which), runs.c.finished.is_not(None), runs.c.profiled.is_(False),
         ]  # fmt: skip
@@ -102,10 +103,9 @@ def histories_of(
 
 
 def _points(
-    connection: Connection, wanted: Sequence[int], found: Iterable[int]
+    connection: Connection, wanted: Sequence[int], runs_found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    known = set(found)
-    points: dict[int, dict[int, Point]] = {number: {} for number in wanted}
+    known = set(runs_found)
     own = figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high
     asked = select(*own).where(
         figures.c.status == "pass",
@@ -113,10 +113,8 @@ def _points(
         figures.c.run_id.between(min(known, default=0), max(known, default=0)),
     )
     rows = rows_in(connection, asked, figures.c.cell_id, wanted)
-    for cell, run, *values in _tuples(_PointRow, rows):
-        if run in known:
-            points[cell][run] = Point(run, *values)
-    return points
+    found = _tuples(_PointRow, rows)
+    return tabled((cell, run, Point(run, *own)) for cell, run, *own in found if run in known)
 
 
 def _history(
@@ -127,17 +125,15 @@ def _history(
 ) -> History:
     series = []
     for number, cell in named.items():
-        by_run = points[number]
+        by_run = points.get(number, {})
         own = tuple(by_run[run.number] for run in group if run.number in by_run)
         if own:
-            name = astuple(cell.cell)
-            series.append(Series(*name, unit=cell.unit, better=cell.better, points=own))
+            series.append(by_name(Series, cell, points=own))
     first = group[0]
     asked = select(setups.c.document).where(setups.c.digest == first.setup)
-    return History(
-        host=first.host,
-        accelerators=first.accelerators,
-        simulated=first.simulated,
+    return by_name(
+        History,
+        first,
         settings=connection.execute(asked).scalar_one(),
         runs=tuple(group),
         states=_states(connection, {run.state for run in group}),
@@ -152,11 +148,10 @@ def _in_order(cell: SeriesId) -> tuple[object, ...]:
 
 
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
-    found: dict[int, dict[str, str]] = {number: {} for number in numbers}
-    rows = rows_in(connection, select(facts), facts.c.state_id, found)
-    for state, name, value in _tuples(tuple[int, str, str], rows):
-        found[state][name] = value
-    return found
+    wanted = set(numbers)
+    rows = rows_in(connection, select(facts), facts.c.state_id, wanted)
+    found = tabled(_tuples(tuple[int, str, str], rows))
+    return {number: found.get(number, {}) for number in wanted}
 
 
 def earlier_runs(
@@ -338,17 +333,14 @@ def _rows(
     return connection.execute(asked).all()
 
 
-def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
-    by_run = {run.number: dict[str, None]() for run in found}
+def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, dict[str, None]]:
     asked = (
         select(results.c.run_id, tables.c.benchmark)
         .join(tables, tables.c.id == results.c.table_id)
         .order_by(results.c.run_id, results.c.number)
     )
-    rows = rows_in(connection, asked, results.c.run_id, by_run)
-    for number, name in _tuples(tuple[int, str], rows):
-        by_run[number][name] = None
-    return {number: tuple(names) for number, names in by_run.items()}
+    rows = rows_in(connection, asked, results.c.run_id, [run.number for run in found])
+    return tabled((number, name, None) for number, name in _tuples(tuple[int, str], rows))
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:

@@ -160,27 +160,24 @@ def _of_unwritable(path: Path) -> Engine:
     log = path.with_name(f"{path.name}-wal")
     is_whole = not log.exists() or not log.stat().st_size
     query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if is_whole else {})
-    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
-    engine = create_engine(url, connect_args={"timeout": BUSY})
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-
-    return engine
+    return _of_sqlite(URL.create("sqlite", database=path.absolute().as_uri(), query=query))
 
 
 def _of_file(url: URL, path: Path) -> Engine:
     private_folder(path.parent)
     with suppress(FileExistsError):
         new_private(path).close()  # before SQLite makes it, and its journal like it
-    engine = create_engine(url, connect_args={"timeout": BUSY})
     journal = "DELETE" if is_remote(path) else "WAL"
+    return _of_sqlite(url, f"journal_mode = {journal}", "synchronous = FULL", "foreign_keys = ON")
+
+
+def _of_sqlite(url: URL, *pragmas: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions begin where we say
-        for pragma in (f"journal_mode = {journal}", "synchronous = FULL", "foreign_keys = ON"):
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
     return engine

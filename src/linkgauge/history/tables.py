@@ -26,6 +26,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
 )
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from linkgauge.model.documents.history import Figure, SeriesId
@@ -98,28 +99,25 @@ metadata = MetaData(
 )
 
 
-def _number() -> Column[int]:
-    return Column("id", Integer, primary_key=True)
+def _filled(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
 
 
-def _digest() -> Column[str]:
-    return Column("digest", _HEX, nullable=False, unique=True)
+def _with_digest(name: str, *more: SchemaItem) -> Table:
+    number = Column("id", Integer, primary_key=True)
+    return Table(name, metadata, number, Column("digest", _HEX, nullable=False, unique=True), *more)
 
 
 VERSION = "1"
 """The version of these tables. The table `versions` of a database has the version of its tables."""
 versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
-machines = Table(
+machines = _with_digest(
     "machines",
-    metadata,
-    _number(),
-    _digest(),
-    Column("host", Text, nullable=False),
-    Column("accelerators", Text, nullable=False),
+    *_filled(Text, "host", "accelerators"),
     Column("simulated", Boolean, nullable=False),
     Column("ranks", Integer, nullable=False),
 )
-states = Table("states", metadata, _number(), _digest())
+states = _with_digest("states")
 facts = Table(
     "facts",
     metadata,
@@ -127,32 +125,20 @@ facts = Table(
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
-setups = Table(
-    "setups",
-    metadata,
-    _number(),
-    _digest(),
-    _json("document", dict[str, str]),
-)
-runs = Table(
+setups = _with_digest("setups", _json("document", dict[str, str]))
+runs = _with_digest(
     "runs",
-    metadata,
-    _number(),
-    _digest(),
     Column("content", _HEX, nullable=False),
-    Column("uid", Text, nullable=False),
-    Column("label", Text, nullable=False),
+    *_filled(Text, "uid", "label"),
     Column("started", _MOMENT, nullable=False),
     Column("finished", _MOMENT, comment="null: interrupted"),
     Column("machine_id", ForeignKey(machines.c.id), nullable=False),
     Column("state_id", ForeignKey(states.c.id), nullable=False),
     Column("setup_id", ForeignKey(setups.c.id), nullable=False),
-    Column("profile", Text, nullable=False),
+    *_filled(Text, "profile"),
     Column("profiled", Boolean, nullable=False),
     _word("status", STATUSES),
-    Column("cells", Integer, nullable=False),
-    Column("passed", Integer, nullable=False),
-    Column("low", Integer, nullable=False),
+    *_filled(Integer, "cells", "passed", "low"),
     Column("path", Text),
     _json("command", tuple[str, ...]),
     _json("settings", Settings),
@@ -162,17 +148,12 @@ runs = Table(
     Index(None, "started"),
     Index(None, "machine_id", "setup_id", "started"),
 )
-tables = Table(
+tables = _with_digest(
     "sheets",
-    metadata,
-    _number(),
-    _digest(),
     Column("benchmark", Text, nullable=False, index=True),
-    Column("title", Text, nullable=False),
-    Column("backend", Text, nullable=False),
+    *_filled(Text, "title", "backend"),
     Column("size", BigInteger, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("better", Text, nullable=False),
+    *_filled(Text, "unit", "better"),
 )
 results = Table(
     "results",
@@ -183,16 +164,10 @@ results = Table(
     _word("status", STATUSES),
     Column("reason", Text),
 )
-cells = Table(
+cells = _with_digest(
     "cells",
-    metadata,
-    _number(),
-    _digest(),
     Column("sheet_id", ForeignKey(tables.c.id), nullable=False, index=True, key="table_id"),
-    Column("row", Text, nullable=False),
-    Column("column", Text, nullable=False),
-    Column("transfers", Text, nullable=False),
-    Column("definition", Text, nullable=False),
+    *_filled(Text, "row", "column", "transfers", "definition"),
     Column("repeat", Integer, nullable=False),
 )
 _OF_CELL = (*SeriesId.__struct_fields__, "unit", "better")

@@ -68,16 +68,12 @@ def add(store: Store, run: Run, folder: Path | None, verdict: RunVerdict | None 
 def _number(connection: Connection, run: Run) -> Row:
     machine, setup = machine_row(run.machine), setup_row(run.settings)
     state, named = state_rows(run)
-    known = connection.execute(select(states.c.id).where(states.c.digest == state["digest"]))
-    state_id = known.scalar()
-    if state_id is None:
-        state_id = _numbers(connection, states, [state])[state["digest"]]
-        _insert_new(connection, facts, [{"state_id": state_id, **fact} for fact in named])
-    return {
-        "machine_id": _numbers(connection, machines, [machine])[machine["digest"]],
-        "setup_id": _numbers(connection, setups, [setup])[setup["digest"]],
-        "state_id": state_id,
-    }
+    own = ((machines, machine), (setups, setup), (states, state))
+    machine_id, setup_id, state_id = (
+        _numbers(connection, table, [row])[row["digest"]] for table, row in own
+    )
+    _insert_new(connection, facts, [{"state_id": state_id, **fact} for fact in named])
+    return {"machine_id": machine_id, "setup_id": setup_id, "state_id": state_id}
 
 
 def _add_results(connection: Connection, run_id: int, found: Sequence[Result]) -> None:

@@ -16,7 +16,7 @@ from linkgauge.model.by_name import by_name
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
 from linkgauge.model.stats.moments import LEAST
-from linkgauge.model.stats.spread import spreads, varied
+from linkgauge.model.stats.spread import CellLogs, spreads
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
@@ -61,7 +61,7 @@ def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:
         raise InputError("none of these runs has a figure")
-    every = [varied(cell.table, [logs]) for cell, logs in known]
+    every = [CellLogs(cell.table, [logs]) for cell, logs in known]
     cells = tuple(
         _cell(cell, logs, runs, None if spread is None else spread.deviation)
         for (cell, logs), spread in zip(known, spreads(every), strict=True)

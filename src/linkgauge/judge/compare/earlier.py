@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import fmean, variance
-from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,18 +12,27 @@ from msgspec.structs import replace
 from linkgauge.judge.blame.limits import SHOWN
 from linkgauge.model.by_name import by_name
 from linkgauge.model.documents.expected import Earlier, EarlierLoss
-from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
+from linkgauge.model.documents.history import EarlierMedians, EarlierRun
 from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
 
 from .likeness import CellFigure, RunFigures, Runs, cell_figure, conditions
 from .machine_state import KERNEL_OPTIONS, Fact, changed_facts, state_from
-from .side_tests import CellLogs, Key, Tests, key_of, known_bytes, side_tests, within_of
+from .side_tests import (
+    Key,
+    Logs,
+    SideFigures,
+    Sides,
+    Tests,
+    key_of,
+    logs_of,
+    table_of,
+    tested,
+)
 from .trends import LEAST_CHANGE
-from .what_changed import Changed, ComparedCell, grouped
+from .what_changed import Changed, grouped
 
-_T = TypeVar("_T")
 _OF_FIGURES = (
     "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
     "NUMA nodes", "hypervisor", "faults",
@@ -95,19 +103,7 @@ def between_runs(past: EarlierMedians, run: RunFigures) -> dict[PathKind, float]
     return {path: math.sqrt(fmean(variances)) for path, variances in found.items()}
 
 
-class _CellPast(NamedTuple):
-    """A cell's figures by run: 0 is the run itself, 1 the latest earlier run. `logs` are logarithms
-    of figures. `cells` holds the figures whose interval and devices are known."""
-
-    better: Better
-    logs: dict[int, float]
-    cells: dict[int, CellFigure]
-
-    def lost(self, before: float, after: float) -> float:
-        return before - after if self.better == "higher" else after - before
-
-
-_Table = dict[Key, _CellPast]
+_Table = Mapping[Key, SideFigures]
 
 
 def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
@@ -115,15 +111,15 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
     runs known to be low or, if the machine did not change, up to seven runs. Returns None if too
     little is known to compare."""
     facts = changed_facts(past.state, state_from(run.machine, run.facts))
+    cells = [(by_name(CellFigure, cell, status="pass"), own) for cell, own in past.cells]
+    before = [
+        replace(run, cells=tuple(replace(cell, figure=own.get(number)) for cell, own in cells))
+        for number in range(1, past.runs + 1)
+    ]
     found: Since | None = None
     for low in dict.fromkeys((past.low, 0)):
-        left_out, table = past.low - low, _Table()
-        for cell, medians in past.cells:
-            logs = {number - left_out: math.log(one) for number, one in sorted(medians.items())
-                    if number > left_out}  # fmt: skip
-            _row(table, cell).logs.update(logs)
-        sides = (low,) if low else (0,) if facts else _LATER
-        found = _held(table, past.runs - left_out, [run], facts, sides)
+        recent = (low,) if low else (0,) if facts else _LATER
+        found = _held(before[past.low - low :], run, facts, recent)
         if found is not None and found.earlier is not None and found.earlier.lost:
             break
     return found if found is not None and found.cells else None
@@ -131,76 +127,63 @@ def changes_since(past: EarlierMedians, run: RunFigures) -> Since | None:
 
 def held_against(before: Runs, run: RunFigures) -> Since | None:
     """Compares a run with runs `before` it, latest first. Returns None if there are none."""
-    return _held(_Table(), len(before), [run, *before], (), (0,))
-
-
-def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
-    return table.setdefault(key_of(cell), _CellPast(cell.better, {}, {}))
+    return _held(before, run, (), (0,))
 
 
 def _held(
-    table: _Table, count: int, runs: Runs, facts: tuple[Fact, ...], sides: Sequence[int]
+    before: Runs, run: RunFigures, facts: tuple[Fact, ...], recent: Sequence[int]
 ) -> Since | None:
-    """Compares runs with the `count` earlier runs. Each of `sides` is how many of the latest
-    earlier runs count as recent, because they may have the same loss. They are tried in order."""
+    """Compares a run with earlier runs, latest first. Each of `recent` is how many of the latest
+    of them may have the same loss, and count with the run. They are tried in order."""
     found: Since | None = None
-    for number, run in enumerate(runs):
-        for cell in run.cells:
-            own = _row(table, cell)
-            own.cells[number] = cell
-            if cell.figure:
-                own.logs[number] = math.log(cell.figure)
-    for later in sides:
-        before = count - later
-        fallen = _fallen(table, later + 1) if before >= FEWEST else {}
-        if before < 1 or (later and not fallen):
+    whole = table_of(Sides(("before", "now"), (before, (run,))))
+    logs = {key: [logs_of(side) for side in own.sides] for key, own in whole.items()}
+    for later in recent:
+        earlier = len(before) - later
+        if earlier < 1:
             continue
-        tests = _tested(table, later)
-        found = _since(table, tests, before, facts)
-        if before >= FEWEST:
-            lost, unknown = _lost(table, tests, runs[0], fallen)
+        fallen = _fallen(run, logs, later) if earlier >= FEWEST else {}
+        if later and not fallen:
+            continue
+        given = Sides(("before", "now"), (before[later:], (run, *before[:later])))
+        table = table_of(given) if later else whole
+        tests = tested(table, given, "figure")
+        found = _since(table, tests, earlier, facts)
+        if earlier >= FEWEST:
+            lost, unknown = _lost(table, tests, run, fallen)
             changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
-            found = replace(found, earlier=Earlier(before, later, lost, unknown, changed))
+            found = replace(found, earlier=Earlier(earlier, later, lost, unknown, changed))
             if lost:
                 break
     return found
 
 
-def _fallen(table: _Table, count: int) -> dict[Key, float]:
+def _loss(before: float, after: float, better: Better) -> float:
+    return before - after if better == "higher" else after - before
+
+
+def _fallen(run: RunFigures, logs: Mapping[Key, Sequence[Logs]], later: int) -> dict[Key, float]:
     """Returns the smallest loss (a logarithm) of each cell that is worse in all latest runs."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
-    for key, own in table.items():
-        before, after = _sides(own.logs, count - 1)
-        if before and len(after) == count:
-            mean = fmean(before.values())
-            if (lost := min(own.lost(mean, one) for one in after.values())) >= least:
+    for cell in run.cells:
+        earlier, now = logs[key := key_of(cell)]
+        before = [log for number, log in earlier.items() if number >= later]
+        after = [*now.values(), *(log for number, log in earlier.items() if number < later)]
+        if before and len(after) > later:
+            mean = fmean(before)
+            if (lost := min(_loss(mean, one, cell.better) for one in after)) >= least:
                 fallen[key] = lost
     return fallen
 
 
-def _tested(table: _Table, later: int) -> Tests:
-    cells = list[CellLogs]()
-    for key, own in table.items():
-        within = [within_of(side) for side in _sides(own.cells, later)]
-        cells.append(CellLogs(key[0].table, within, _sides(own.logs, later)))
-    return side_tests(cells, 2)
-
-
-def _sides(of: dict[int, _T], later: int) -> tuple[dict[int, _T], dict[int, _T]]:
-    before = {number: one for number, one in of.items() if number > later}
-    return before, {number: one for number, one in of.items() if number <= later}
-
-
 def _since(table: _Table, tests: Tests, runs: int, facts: tuple[Fact, ...]) -> Since:
-    compared = list[ComparedCell]()
-    for (key, own), change in zip(table.items(), tests.changes[0], strict=True):
-        to = None if change is None else proven(change, Aim(), own.better)
-        devices = next(filter(None, (cell.devices for cell in own.cells.values())), ())
-        moved = None if change is None or to is None else (to, change.ratio)
-        size = known_bytes(key[0], own.cells.values())
-        compared.append(ComparedCell(key[0], own.better, devices, size, moved))
-    large = [one for one in grouped("now", compared) if abs(one.ratio - 1) >= LEAST_CHANGE]
+    cells = [found.any for found in table.values()]
+    moved = [
+        (to, test.ratio) if test and (to := proven(test, Aim(), cell.better)) else None
+        for cell, test in zip(cells, tests.tests[0], strict=True)
+    ]
+    large = [one for one in grouped("now", cells, moved) if abs(one.ratio - 1) >= LEAST_CHANGE]
     more = sum(one.cells for one in large[1:])
     return Since(runs, tests.counts[0], large[0] if large else None, more, facts)
 
@@ -209,19 +192,17 @@ def _lost(
     table: _Table, tests: Tests, run: RunFigures, fallen: Mapping[Key, float]
 ) -> tuple[tuple[EarlierLoss, ...], tuple[int, ...]]:
     lost, unknown = list[EarlierLoss](), list[int]()
-    tested = zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True)
-    found = dict(zip(table, tested, strict=True))
+    found = dict(zip(table, tests.tests[0], strict=True))
     for number, cell in enumerate(run.cells):
-        first, test, change = found[key := key_of(cell)]
-        if first is None or test is None or change is None:
+        test = found[key := key_of(cell)]
+        if test is None or detectable(test, Aim(), tests.counts[0], cell.better) > SHOWN:
             unknown.append(number)
+        if test is None or not cell.figure or test.holm >= CHANCE / len(_LATER):
             continue
-        if detectable(test, Aim(), tests.counts[0], cell.better) > SHOWN:
-            unknown.append(number)
-        sure = change.holm < CHANCE / len(_LATER)
-        if sure and fallen.get(key, 0.0) >= _FAR * change.deviation:
-            share = math.exp(-table[key].lost(first.mean, table[key].logs[0]))
-            lost.append(EarlierLoss(number, math.exp(first.mean), share))
+        if fallen.get(key, 0.0) >= _FAR * test.deviation:
+            usual = test.sides[0].mean
+            share = math.exp(-_loss(usual, math.log(cell.figure), cell.better))
+            lost.append(EarlierLoss(number, math.exp(usual), share))
     return tuple(lost), tuple(unknown)
 
 

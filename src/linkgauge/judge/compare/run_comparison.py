@@ -17,7 +17,6 @@ from linkgauge.model.recorded import PathKind
 from linkgauge.model.stats.changes import (
     FEW,
     Aim,
-    ChangedTo,
     Direction,
     Needed,
     RunChange,
@@ -33,7 +32,7 @@ from linkgauge.model.units import Better
 from .likeness import CellFigure, differences, unlike
 from .machine_state import Fact
 from .side_tests import Key, Sides, Statistic, Tests, table_of, tested
-from .what_changed import Changed, ComparedCell, grouped
+from .what_changed import Changed, Moved, grouped
 
 RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
@@ -88,7 +87,7 @@ class CellChange(msgspec.Struct, frozen=True):
     slow_p99: RunChange | None = None
 
     @property
-    def proven(self) -> tuple[ChangedTo, float] | None:
+    def proven(self) -> Moved | None:
         """Returns the direction and the ratio of the change, or None if no change is proven."""
         if self.change is None or self.direction == "same" or self.direction == "unknown":
             return None
@@ -185,11 +184,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     ]
     changed = list[Changed]()
     for n in others:
-        compared = [
-            ComparedCell(cell, cell.better, one.devices, cell.bytes, cell.changes[n - 1].proven)
-            for cell, one in zip(cells, every, strict=True)
-        ]
-        changed += grouped(given.names[n], compared)
+        changed += grouped(given.names[n], every, [one.changes[n - 1].proven for one in cells])
     return RunComparison(
         sides=tuple(
             SideName(name, tuple(run.id for run in runs))
@@ -210,22 +205,20 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
 def _change(
     better: Better, number: int, at: int, known: Mapping[Statistic, Tests], aim: Aim
 ) -> CellChange:
-    of = known["figure"]
-    change, test = of.changes[number - 1][at], of.tests[number - 1][at]
-    first, other = of.sides[0][at], of.sides[number][at]
-    if change is None or test is None or first is None or other is None:
+    of = {name: tests.tests[number - 1][at] for name, tests in known.items()}
+    if (test := of["figure"]) is None:
         return CellChange("unknown")
-    counts = len(first.logs), len(other.logs)
-    lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    first, other = test.sides
+    lacking = needed(test, aim, known["figure"].counts[number - 1], better)
     middle = median(first.logs)
     losses = (loss(math.exp(one - middle), better) for one in other.logs)
     otherwise: Direction = "same" if lacking.detectable <= aim.detect else "unknown"
     return CellChange(
-        direction=proven(change, aim, better) or otherwise,
-        change=change,
+        direction=proven(test, aim, better) or otherwise,
+        change=by_name(RunChange, test),
         needed=lacking,
         losses=tuple(sorted(losses, reverse=True)),
-        **{name: known[name].changes[number - 1][at] for name in _SLOW},
+        **{name: by_name(RunChange, one) for name in _SLOW if (one := of[name])},
     )
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import CellId, TableId
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.grouped import grouped
 from linkgauge.model.stats.changes import (
-    RunChange,
     Side,
     SideTest,
-    changes,
+    adjusted,
     compare_sides,
 )
 from linkgauge.model.stats.moments import Spread
-from linkgauge.model.stats.spread import doubted, spreads, varied
+from linkgauge.model.stats.spread import CellLogs, doubted, spreads
 
 from .likeness import CellFigure, Runs, conditions
 
@@ -48,12 +48,6 @@ def key_of(cell: CellFigure | PastCell) -> Key:
     return cell.id, cell.unit, cell.definition or None  # type: ignore[return-value]
 
 
-def known_bytes(cell: CellId, figures: Iterable[CellFigure]) -> int | None:
-    """Returns the bytes to which figures refer, or else the table's size; None without a size."""
-    known = next((one.bytes for one in figures if one.bytes is not None), None)
-    return known if known is not None or cell.size <= 1 else cell.size
-
-
 class SideFigures(msgspec.Struct):
     """A cell's figures by run number, on each side and in each set of the history."""
 
@@ -62,23 +56,26 @@ class SideFigures(msgspec.Struct):
 
     @property
     def any(self) -> CellFigure:
-        """Returns one figure, with bytes, path and devices from figures that have them."""
+        """Returns one figure, with bytes, path and devices from figures that have them; without
+        bytes, those of the table's size, if it has one."""
         every = [cell for side in (*self.sides, *self.history) for cell in side.values()]
+        first = every[0]
         path = next((cell.path for cell in every if cell.path), None)
         devices = next((cell.devices for cell in every if cell.devices), ())
-        own = known_bytes(every[0], every)
-        return replace(every[0], path=path, devices=devices, bytes=own)
+        sizes = (cell.bytes for cell in every if cell.bytes is not None)
+        own = next(sizes, first.size if first.size > 1 else None)
+        return replace(first, path=path, devices=devices, bytes=own)
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
     # Machine, state and settings may change figures.
     sets = grouped((conditions(run), run) for run in given.history).values()
     every, sides = [*given.runs, *sets], len(given.runs)
-    table: dict[Key, list[dict[int, CellFigure]]] = {}
+    table = defaultdict[Key, list[dict[int, CellFigure]]](lambda: [{} for _ in every])
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
     for number, (at, run) in numbered:
         for cell in run.cells:
-            table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
+            table[key_of(cell)][at][number] = cell
     return {
         key: SideFigures(found[:sides], [own for own in found[sides:] if own])
         for key, found in table.items()
@@ -88,44 +85,53 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 class Tests(NamedTuple):
     """The tests of one statistic. `spreads` has the variation between runs by cell. `sides` has
-    figures by side and cell. The other fields have entries for all sides but the first: `tests` and
-    `changes` (with adjusted p) by side and cell, `counts` of tests by side."""
+    figures by side and cell. The other fields have entries for all sides but the first: `tests`
+    (with adjusted p) by side and cell, `counts` of tests by side."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
     tests: list[list[SideTest | None]]
-    changes: list[list[RunChange | None]]
     counts: list[int]
 
 
-def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
+class _CellLogs(CellLogs, frozen=True, kw_only=True):
+    """One cell's figures. `within` has each side's variance by its intervals."""
+
+    within: Sequence[Spread | None]
+    sides: Sequence[Logs]
+
+
+def tested(table: Mapping[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
+    """Tests for each cell how the other sides differ from the first."""
     # The runs of the first side are a part of the history's first set if nothing differs.
     joins = set(map(conditions, given.runs[0])) == set(map(conditions, given.history[:1]))
     cells = [_runs_of(key, found, name, joins=joins) for key, found in table.items()]
     # Cells that were in doubt are far from their expectation, and overstate how much others vary.
     every = [run for side in given.runs for run in side]
     again = {number for number, run in enumerate(every) if run.again}
-    return side_tests(cells, len(given.runs), again)
+    known = spreads(cells, again)
+    first, *others = (_on_side(cells, number) for number in range(len(given.runs)))
+    tests = [
+        adjusted(
+            [
+                None if one is None or two is None else compare_sides(one, two, spread)
+                for one, two, spread in zip(first, other, known, strict=True)
+            ]
+        )
+        for other in others
+    ]
+    counts = [len(own) - own.count(None) for own in tests]
+    return Tests(known, [first, *others], tests, counts)
 
 
-class CellLogs(NamedTuple):
-    """Logarithms of one cell's figures. `within` has each side's variance by its intervals. Runs in
-    the same one of `sets` differ by chance only. If `sets` is empty, the sides are the sets."""
-
-    kind: TableId
-    within: Sequence[Spread | None]
-    sides: Sequence[Logs]
-    sets: Sequence[Logs] = ()
-
-
-def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> CellLogs:
+def _runs_of(key: Key, found: SideFigures, name: Statistic, *, joins: bool) -> _CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
-    within = [within_of(own) if name == "figure" else None for own in found.sides]
+    within = [_within(own) if name == "figure" else None for own in found.sides]
     first = sides[0] | history.pop(0) if joins and history else sides[0]
-    return CellLogs(key[0].table, within, sides, [first, *sides[1:], *history])
+    return _CellLogs(key[0].table, [first, *sides[1:], *history], within=within, sides=sides)
 
 
-def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
+def _within(cells: Mapping[int, CellFigure]) -> Spread | None:
     """Returns the mean variance that a side's intervals imply; None if an interval is missing."""
     known = [cell.within for cell in cells.values() if cell.figure]
     ranges = [one for one in known if one is not None]
@@ -134,37 +140,12 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
     return Spread(fmean(one.variance for one in ranges), min(one.degrees for one in ranges))
 
 
-def side_tests(cells: Sequence[CellLogs], sides: int, again: Collection[int] = ()) -> Tests:
-    """Tests for each cell how the other sides differ from the first. `again` has the numbers of
-    runs that measured only some cells, and that show the variation of only these cells."""
-    whole, firsts = (
-        [varied(one.kind, _without(one.sets or one.sides, left_out)) for one in cells]
-        for left_out in ((), again)
-    )
-    known = spreads(firsts if any(one.degrees for one in firsts) else whole, whole)
-    first, *others = (_on_side(cells, number) for number in range(sides))
-    tests = [
-        [
-            None if one is None or two is None else compare_sides(one, two, spread)
-            for one, two, spread in zip(first, other, known, strict=True)
-        ]
-        for other in others
-    ]
-    counts = [sum(one is not None for one in own) for own in tests]
-    return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
-
-
-def _without(sets: Sequence[Logs], runs: Collection[int]) -> Iterator[Logs]:
-    for own in sets:
-        yield {number: log for number, log in own.items() if number not in runs}
-
-
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
-def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
+def _on_side(cells: Sequence[_CellLogs], number: int) -> list[Side | None]:
     within = doubted([(cell.kind, cell.within[number]) for cell in cells])
     return [
         Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None

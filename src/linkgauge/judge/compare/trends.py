@@ -14,7 +14,7 @@ from linkgauge.model.documents.history import History, PastRun, SeriesId
 from linkgauge.model.stats.change_points import LEAST, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
-from .machine_state import Fact, changed_facts
+from .machine_state import Fact, changed_facts, differing
 
 LEAST_CHANGE = 0.01
 """Smaller changes are left out unless they are asked for."""
@@ -92,7 +92,7 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
             found.append((order[at], own))
     most = holding([one.p for _, one in found], len(history.series))
     left = [each for each in found if each[1].p <= most and abs(each[1].ratio - 1) >= least]
-    changes = []
+    changes = list[SharedChange]()
     while left:
         (at, way), _ = Counter((at, one.direction) for at, one in left).most_common(1)[0]
         same = [
@@ -101,9 +101,8 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
         ]  # fmt: skip
         left = [each for each in left if each[1] not in same]
         ends = max(order[one.first] for one in same), min(order[one.last] for one in same)
-        changes.append((at, _change(at, ends, same, history)))
-    changes.sort(key=lambda found: found[0])
-    return by_name(Trend, history, changes=tuple(change for _, change in changes))
+        changes.append(_change(at, ends, same, history))
+    return by_name(Trend, history, changes=tuple(sorted(changes, key=lambda one: order[one.since])))
 
 
 def _change(
@@ -124,6 +123,4 @@ def _change(
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
     facts = changed_facts(history.states[before.state], history.states[after.state])
-    if before.label != after.label:
-        facts += (Fact(LABEL, (before.label, after.label)),)
-    return facts
+    return differing((*facts, Fact(LABEL, (before.label, after.label))))

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from statistics import median
-from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.model.cell_id import CellId
 from linkgauge.model.stats.changes import ChangedTo
 from linkgauge.model.units import Better
+
+from .likeness import CellFigure
 
 MOST = 10
 """The most groups that are named."""
@@ -66,25 +66,20 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     shared: Shared
 
 
-class ComparedCell(NamedTuple):
-    """A cell to group. `change` holds its direction and ratio; None if it did not change."""
-
-    cell: CellId
-    better: Better
-    devices: Sequence[str]
-    bytes: int | None
-    change: tuple[ChangedTo, float] | None = None
-
-
+Moved = tuple[ChangedTo, float]
+"""The direction and the ratio of a change."""
 _Of = tuple[Better, Shared]
 _Key = tuple[ChangedTo, _Of]
 
 
-def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
-    """Yields groups of changed cells, the largest first, at most `MOST`."""
-    if not any(one.change for one in cells):
+def grouped(
+    side: str, cells: Sequence[CellFigure], changes: Sequence[Moved | None]
+) -> Iterator[Changed]:
+    """Yields groups of changed cells, the largest first, at most `MOST`. `changes` has None for a
+    cell that did not change."""
+    if not any(changes):
         return
-    of, left = _candidates(cells)
+    of, left = _candidates(cells, changes)
     for _ in range(MOST):
         equivalent = {key: _equivalent(own) for key, own in left.items() if own}
         if not equivalent:
@@ -108,16 +103,16 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 
 
 def _candidates(
-    cells: Sequence[ComparedCell],
+    cells: Sequence[CellFigure], changes: Sequence[Moved | None]
 ) -> tuple[Mapping[_Of, int], dict[_Key, dict[int, float]]]:
     of = Counter[_Of]()
     changed: dict[_Key, dict[int, float]] = {}
-    for number, one in enumerate(cells):
-        for shared in _what_is_shared(one):
-            common = one.better, shared
+    for number, (cell, change) in enumerate(zip(cells, changes, strict=True)):
+        for shared in _what_is_shared(cell):
+            common = cell.better, shared
             of[common] += 1
-            if one.change is not None:
-                direction, ratio = one.change
+            if change is not None:
+                direction, ratio = change
                 changed.setdefault((direction, common), {})[number] = math.log(ratio)
     return of, {
         (direction, common): own
@@ -131,11 +126,10 @@ def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]
     return len(logs), -facts, max(map(abs, logs.values()))
 
 
-def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
-    cell = one.cell
+def _what_is_shared(cell: CellFigure) -> Iterator[Shared]:
     # A size of its own is in the name of the row or the column.
-    sizes = dict.fromkeys((None, cell.size if cell.size == one.bytes else None))
-    for benchmark, size, device in product((None, cell.benchmark), sizes, (None, *one.devices)):
+    sizes = dict.fromkeys((None, cell.size if cell.size == cell.bytes else None))
+    for benchmark, size, device in product((None, cell.benchmark), sizes, (None, *cell.devices)):
         yield Shared(benchmark=benchmark, device=device, size=size)
     for size in sizes:
         yield Shared(benchmark=cell.benchmark, size=size, row=cell.row)

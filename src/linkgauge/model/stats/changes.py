@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ..units import Better
 from .moments import LEAST, Spread
 from .student import critical, shift_found, two_sided
 
+_C = TypeVar("_C", bound=msgspec.Struct)
 Direction = Literal["better", "worse", "same", "unknown"]
 """A change is `better` or `worse` if it is proven, `same` if it is not, and `unknown` if there are
 too few runs or figures to tell."""
@@ -57,20 +60,6 @@ class RunChange(msgspec.Struct, frozen=True):
     degrees: float
 
 
-class SideTest(msgspec.Struct, frozen=True):
-    """A test of one cell. `log` is the logarithm of the second figure ÷ the first. `error` is its
-    standard error. `doubt` is None, or allows for some cells that vary more than their runs show:
-    the standard error and the degrees of freedom of such a cell, and the share of such cells."""
-
-    log: float
-    error: float
-    degrees: float
-    p: float
-    basis: Basis
-    deviation: float
-    doubt: tuple[float, float, float] | None = None
-
-
 class Side(msgspec.Struct, frozen=True):
     """One cell's runs on one side of a comparison. `logs` are the logarithms of the runs' figures.
     `within` is the variance that the runs' ranges imply; None if a run has no range."""
@@ -83,6 +72,16 @@ class Side(msgspec.Struct, frozen=True):
         return sum(self.logs) / len(self.logs)
 
 
+class SideTest(RunChange, frozen=True, kw_only=True):
+    """The change of one cell, and how it was tested. `error` is the standard error of the ratio's
+    logarithm. `doubt` is None, or allows for some cells that vary more than their runs show: the
+    standard error and the degrees of freedom of such a cell, and the share of such cells."""
+
+    sides: tuple[Side, Side]
+    error: float
+    doubt: tuple[float, float, float] | None = None
+
+
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
     """Returns a figure's variance, from the range that holds `coverage` of other runs' figures."""
     half = (math.log(high) - math.log(low)) / 2
@@ -91,7 +90,8 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 
 
 def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest | None:
-    """Tests whether a figure differs between two sides; None if its variation is unknown."""
+    """Tests whether a figure differs between two sides, as if no other cell were compared. Returns
+    None if its variation is unknown."""
     log, counts = second.mean - first.mean, (len(first.logs), len(second.logs))
     alone = None if spread is None else spread.alone
     # A single run that is far off is no better known because the others agree.
@@ -106,12 +106,14 @@ def compare_sides(first: Side, second: Side, spread: Spread | None) -> SideTest 
         scale = math.sqrt(1 / counts[0] + 1 / counts[1])
         known = (spread,)
         error, wide = ((of.deviation * scale, of.degrees) for of in (spread, alone or spread))
-    p, doubt = two_sided(log / error[0], error[1]), None
+    reach, p, doubt = critical(0.05, error[1]) * error[0], two_sided(log / error[0], error[1]), None
     if doubted := max(of.doubted for of in known):
         doubt = (*wide, doubted)
         p = max(p, doubted * two_sided(log / wide[0], wide[1]))
     basis: Basis = "within" if spread is None else "runs"
-    return SideTest(log, *error, p, basis, max(of.deviation for of in known), doubt)
+    ends, deviation = (_exp(log - reach), _exp(log + reach)), max(of.deviation for of in known)
+    change = math.exp(log), *ends, p, p, basis, deviation, error[1]
+    return SideTest(*change, sides=(first, second), error=error[0], doubt=doubt)
 
 
 def _with_runs(own: Spread, runs: Spread | None) -> Spread:
@@ -140,18 +142,10 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
-    every = list(found)
-    adjusted = iter(holm([one.p for one in every if one is not None]))
-    return [None if one is None else _change(one, next(adjusted)) for one in every]
-
-
-def _change(one: SideTest, adjusted: float) -> RunChange:
-    reach = critical(0.05, one.degrees) * one.error
-    low, high = _exp(one.log - reach), _exp(one.log + reach)
-    return RunChange(
-        math.exp(one.log), low, high, one.p, adjusted, one.basis, one.deviation, one.degrees
-    )
+def adjusted(changes: Sequence[_C | None]) -> list[_C | None]:
+    """Returns changes of cells that are compared together, with Holm's p."""
+    ps = iter(holm(list(map(attrgetter("p"), filter(None, changes)))))
+    return [one and replace(one, holm=next(ps)) for one in changes]
 
 
 def _exp(log: float) -> float:
@@ -209,12 +203,12 @@ class Needed(msgspec.Struct, frozen=True):
     more: tuple[int, int] | None
 
 
-def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
+def needed(one: SideTest, aim: Aim, cells: int, better: Better) -> Needed:
     """Returns the loss that the runs can find, and how many more runs can find `aim.detect`."""
     found = detectable(one, aim, cells, better)
     if found <= aim.detect:
         return Needed(found, (0, 0))
-    first, second = runs
+    first, second = (len(side.logs) for side in one.sides)
 
     def suffices(more: tuple[int, int]) -> bool:
         variance = 1 / (first + more[0]) + 1 / (second + more[1])
@@ -237,7 +231,8 @@ def detectable(
     one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
 ) -> float:
     """Returns the smallest loss that a test of `cells` cells finds with probability `POWER`."""
-    found = [(one.error, one.degrees, 1.0)] + ([one.doubt] if one.doubt is not None else [])
+    own = one.error, one.degrees, 1.0
+    found = [own] if one.doubt is None else [own, one.doubt]
     clear = max(
         shift_found(min(0.5, aim.significance / (cells * part)), degrees + more, POWER) * error
         for error, degrees, part in found

@@ -10,9 +10,8 @@ from functools import cache
 from itertools import accumulate, combinations_with_replacement
 
 import msgspec
-from msgspec.structs import replace
 
-from .changes import holm
+from .changes import adjusted
 
 MOST_ROUNDS = 200
 """The most rounds for which the exact distribution is computed. More rounds take long."""
@@ -65,9 +64,7 @@ def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change 
 def changes(
     every: Iterable[Sequence[tuple[float, float]]], significance: float
 ) -> list[Change | None]:
-    found = [change(pairs, significance) for pairs in every]
-    adjusted = iter(holm([one.p for one in found if one is not None]))
-    return [None if one is None else replace(one, holm=next(adjusted)) for one in found]
+    return adjusted([change(pairs, significance) for pairs in every])
 
 
 def least_rounds(significance: float) -> int:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from statistics import fmean, median
 from typing import NamedTuple
+
+import msgspec
 
 from linkgauge.model.grouped import grouped
 
@@ -30,45 +32,32 @@ _NOISIER, _LOOKS_QUIET = 9.0, 0.25
 times as large, and this share of noisy cells looks quiet (2 of 14 on a simulated device)."""
 
 
-class CellSpread(NamedTuple):
-    """The runs of a cell, in sets. In a set, each run is a pair of the run's number and the
-    figure's distance from the set's mean. `kind` is a key that similar cells share."""
+class CellLogs(msgspec.Struct, frozen=True):
+    """Logarithms of a cell's figures by the run's number, in sets. Runs in the same set differ by
+    chance only. `kind` is a key that similar cells share."""
 
     kind: Hashable
-    sets: tuple[tuple[tuple[int, float], ...], ...] = ()
-
-    @property
-    def degrees(self) -> int:
-        return sum(len(own) - 1 for own in self.sets)
+    sets: Sequence[Mapping[int, float]] = ()
 
 
-def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
-    found = []
-    for own in sets:
-        if len(own) > 1:
-            mean = fmean(own.values())
-            found.append(tuple((run, own[run] - mean) for run in sorted(own)))
-    return CellSpread(kind, tuple(found))
-
-
-def spreads(
-    cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
-) -> list[Spread | None]:
-    """Returns each cell's spread, None if unknown. `whole` has the same cells with more runs."""
-    own_of = cache(_own)  # cells of a simulated machine may be equal
-    known = [own_of(cell) for cell in cells]
+def spreads(cells: Sequence[CellLogs], left_out: Collection[int] = ()) -> list[Spread | None]:
+    """Returns each cell's spread, None if unknown. The runs in `left_out` measured only some cells,
+    and show the variation of only these cells, if other runs show that of others."""
+    alone = [_own(cell) for cell in cells]
+    known = [_own(cell, left_out) for cell in cells] if left_out else alone
+    known = known if any(known) else alone
     peers = _Peers([one for one in known if one is not None])
-    alone = known if whole is None else map(own_of, whole)
-    lent_to = cache(peers.lent)
-    lent = [lent_to(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
+    lent_to = cache(peers.lent)  # cells of a simulated machine may be equal
+    lent = [lent_to(cell.kind, one and one.spread) for cell, one in zip(cells, known, strict=True)]
     noisy = sum(
         own.spread.variance > by.variance and _is_unlike(own.spread, by)
         for own, by in zip(known, lent, strict=True)
         if own is not None and by is not None
     )
-    count = len(cells)
-    doubted = min(1.0, _UNSEEN * noisy / max(1, count))
-    return [_joined(own, by, doubted, count) for own, by in zip(alone, lent, strict=True)]
+    doubted, count = min(1.0, _UNSEEN * noisy / max(1, len(cells))), len(cells)
+    return [
+        _joined(own and own.spread, by, doubted, count) for own, by in zip(alone, lent, strict=True)
+    ]
 
 
 def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | None]:
@@ -77,36 +66,39 @@ def doubted(cells: Sequence[tuple[Hashable, Spread | None]]) -> list[Spread | No
     ranges = grouped((kind, (of.variance, of.degrees)) for kind, of in cells if of is not None)
     kinds = {kind: sorted(own) for kind, own in ranges.items()}
 
-    @cache
-    def noisier(kind: Hashable, at: int) -> tuple[Spread | None, float]:
-        found = kinds[kind][at:]
-        if not found:
-            return None, 0.0
-        variances, degrees = zip(*found, strict=True)
+    def of(every: Sequence[tuple[float, float]], own: Spread) -> Spread:
+        noisier = every[bisect_right(every, (_NOISIER * own.variance, math.inf)) :]
+        if not noisier:
+            return own
+        variances, degrees = zip(*noisier, strict=True)
         wide = Spread(fmean(variances), median(degrees))
-        return wide, _LOOKS_QUIET * len(found) / len(kinds[kind])
+        return Spread(own.variance, own.degrees, wide, _LOOKS_QUIET * len(noisier) / len(every))
 
-    def of(kind: Hashable, own: Spread) -> Spread:
-        at = bisect_right(kinds[kind], (_NOISIER * own.variance, math.inf))
-        return Spread(own.variance, own.degrees, *noisier(kind, at))
-
-    return [own and of(kind, own) for kind, own in cells]
+    return [own and of(kinds[kind], own) for kind, own in cells]
 
 
 class _Own(NamedTuple):
-    cell: CellSpread
+    """A cell's own runs: the distance of each from the mean of its set, and what they show."""
+
+    kind: Hashable
+    offs: Sequence[tuple[int, float]]
     spread: Spread
     log: float
-    error: float
 
 
-def _own(cell: CellSpread) -> _Own | None:
-    if not cell.degrees:
+def _own(cell: CellLogs, left_out: Collection[int] = ()) -> _Own | None:
+    offs, degrees = list[tuple[int, float]](), 0
+    for every in cell.sets:
+        own = {run: every[run] for run in sorted(every) if run not in left_out}
+        if len(own) > 1:
+            mean = fmean(own.values())
+            offs += [(run, log - mean) for run, log in own.items()]
+            degrees += len(own) - 1
+    if not degrees:
         return None
-    squares, half = sum(off * off for own in cell.sets for _, off in own), cell.degrees / 2
-    spread = Spread(max(squares / cell.degrees, LEAST**2), cell.degrees)
-    log = math.log(spread.variance) - digamma(half) + math.log(half)
-    return _Own(cell, spread, log, trigamma(half))
+    spread = Spread(max(sum(off * off for _, off in offs) / degrees, LEAST**2), degrees)
+    log = math.log(spread.variance) - digamma(degrees / 2) + math.log(degrees / 2)
+    return _Own(cell.kind, offs, spread, log)
 
 
 def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
@@ -118,10 +110,9 @@ def _is_unlike(own: Spread, lent: Spread, count: int = 1) -> bool:
     return beyond(1 / ratio, lent.degrees, own.degrees) < _UNLIKE / count
 
 
-def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -> Spread | None:
-    if own is None:
+def _joined(alone: Spread | None, lent: Spread | None, doubted: float, count: int) -> Spread | None:
+    if alone is None:
         return lent
-    alone = own.spread
     if lent is None or _is_unlike(alone, lent, count):
         return Spread(alone.variance, alone.degrees, alone)
     degrees = lent.degrees + alone.degrees
@@ -131,8 +122,8 @@ def _joined(own: _Own | None, lent: Spread | None, doubted: float, count: int) -
 
 class _Peers:
     def __init__(self, known: Sequence[_Own]) -> None:
-        kinds = grouped((one.cell.kind, one) for one in known)
-        chance = fmean([one.error for one in known] or [0.0])
+        kinds = grouped((one.kind, one) for one in known)
+        chance = fmean([trigamma(one.spread.degrees / 2) for one in known] or [0.0])
         self._within = _beyond([[one.log for one in own] for own in kinds.values()], chance)
         means = [fmean(one.log for one in own) for own in kinds.values()]
         of_means = fmean([(self._within + chance) / len(own) for own in kinds.values()] or [0.0])
@@ -142,11 +133,16 @@ class _Peers:
                       for kind, of in kinds.items()}  # fmt: skip
         self._logs = {kind: math.log(total / count) for kind, (count, total) in self._sums.items()}
         self._count = len(known)
+        self._others = cache(self._of_others)
 
-    def lent(self, kind: Hashable, own: _Own | None) -> Spread | None:
+    def _of_others(self, kind: Hashable) -> tuple[int, float]:
+        logs = [log for name, log in self._logs.items() if name != kind]
+        return len(logs), fmean(logs)
+
+    def lent(self, kind: Hashable, own: Spread | None) -> Spread | None:
         less, error = (0, 0.0), 1.0
         if own is not None:
-            less, error = (1, own.spread.variance), own.error
+            less, error = (1, own.variance), trigamma(own.degrees / 2)
         count, total = self._sums.get(kind, (0, 0.0))
         near, far = count - less[0], self._count - count
         parts = []
@@ -154,9 +150,9 @@ class _Peers:
             doubt = self._within / near + error * max(1 / near, self._equivalent)
             parts.append((doubt, math.log((total - less[1]) / near)))
         if far and len(self._sums) > 1:
-            others = [log for name, log in self._logs.items() if name != kind]
-            doubt = self._between * (1 + 1 / len(others)) + self._within / far
-            parts.append((doubt + error * max(1 / far, self._equivalent), fmean(others)))
+            others, mean = self._others(kind)
+            doubt = self._between * (1 + 1 / others) + self._within / far
+            parts.append((doubt + error * max(1 / far, self._equivalent), mean))
         if not parts:
             return None
         weight = sum(1 / doubt for doubt, _ in parts)
@@ -185,10 +181,7 @@ def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
 
 def _correlation(known: Sequence[_Own]) -> float:
     scaled = [
-        ((one.cell.kind, run), off / one.spread.deviation)
-        for one in known
-        for own in one.cell.sets
-        for run, off in own
+        ((one.kind, run), off / one.spread.deviation) for one in known for run, off in one.offs
     ]
     runs, squares = grouped(scaled).values(), sum(off * off for _, off in scaled)
     cells = len(scaled) / max(1, len(runs))

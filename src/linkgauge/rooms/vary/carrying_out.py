@@ -227,7 +227,7 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[Sequence[_Own]]:
     left_out = {key for key, columns in threads.items() if len(columns) == 1}
     for key in threads.keys() - left_out:
         counted = ((replace(key[0], column=column), *key[1:]) for column in threads[key])
-        left_out |= {one for one in counted if one not in table or not all(table[one])}
+        left_out |= {one for one in counted if not all(table[one])}
     tables = grouped((key[0].table, own) for key, own in table.items() if key not in left_out)
     return [own for table in tables.values() for own in table]
 

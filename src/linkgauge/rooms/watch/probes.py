@@ -18,7 +18,7 @@ from linkgauge.engine.repetitions import CellAt
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.history import is_off
-from linkgauge.history.keeping import earlier, not_added
+from linkgauge.history.keeping import not_added, runs_before
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
@@ -173,7 +173,8 @@ class Watch:
         self._has_learnt = True
         better = {table_id(one): one.better for one in self._plan}
         try:
-            self._degradation.learn(earlier(run, run.label, EARLIER), better)
+            names = {result.benchmark for result in run.results}
+            self._degradation.learn(runs_before(run, EARLIER, run.label, names), better)
         except LinkgaugeError as error:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
