@@ -48,7 +48,7 @@ class Promise(NamedTuple):
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
     """Returns a run's duration: what the user `asked` for or, for "plan", what the plan needs.
-    Returns None for None, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    Returns None for no limit, and for "plan" with fixed samples, profiler, soak or simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     if settings.simulation or settings.soak or settings.profiler:
@@ -71,8 +71,8 @@ SIMULATED_START_SECONDS = 0.7
 
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
-    """Estimates the seconds that a plan takes, on a machine as busy as it is now. Returns None with
-    a profiler, a soak, an AI workload, or a time that the user gave."""
+    """Estimates the seconds that a plan takes while the machine is as busy as now. Returns None for
+    a run with a profiler, a soak, an AI workload, or a duration that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Time for ending the run is reserved: more if loading was slow or waited for CPUs. If
-    the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Time to end the run is reserved, more of it on a slow machine. If the user gave a
+    time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

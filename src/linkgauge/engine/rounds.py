@@ -29,7 +29,7 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields the rounds of 2^n players. A round yields the pairs of players who meet."""
+    """Yields rounds for 2^n players. Each round is the pairs of players that meet in it."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
@@ -126,7 +126,7 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
     """Returns a benchmark's size in bytes: its own or else `size`. The single size of a `profile`
-    (None: the user gave the size) is adapted to the host's caches."""
+    (None: the user gave `size`) is adapted to the host's caches."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

@@ -58,7 +58,7 @@ class Spending:
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: int, seconds: float) -> None:
-        """Records the seconds of a group's repetition, if `key` is the first cell of a group."""
+        """Records a repetition's seconds. Cells other than the first of a group have no effect."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -98,7 +98,7 @@ class Spending:
         )
 
     def reach(self, seconds: float) -> dict[int, None]:
-        """Returns as many cells of the next benchmark as fit into `seconds` with all repetitions. A
+        """Returns as many cells of the next benchmark as can get all repetitions in `seconds`. A
         cell is returned alone if no equivalent cell was measured before."""
         found: dict[int, None] = {}
         for left in self._next if self._reaches else ():

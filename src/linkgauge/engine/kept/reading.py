@@ -102,7 +102,7 @@ def current(cell: CellResult) -> CellResult:
 
 
 def with_gates(cell: CellResult) -> CellResult:
-    """Adds `repetitions` to a cell of an old journal, whose samples had a start signal each."""
+    """Adds `repetitions` to a cell of an old journal, which had one start signal per sample."""
     if cell.repetitions or not cell.samples:
         return cell
     return replace(cell, repetitions=((1,) * len(cell.samples),))
@@ -228,8 +228,8 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 class ResultReader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit the cells, or if cells share more than `most` values in all, as only a
-    forged file does. Raises msgspec.DecodeError for broken JSON."""
+    the samples do not fit the cells, or if cells share more than `most` values in all (only a
+    forged file has so many). Raises msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

@@ -59,7 +59,7 @@ pages average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """Results of a repetition besides its samples. `problem` describes wrong values, or is None."""
+    """Results besides samples. `problem` describes wrong values; `wrong` counts wrong elements."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()

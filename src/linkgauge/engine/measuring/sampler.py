@@ -86,8 +86,8 @@ def marked_loops(loops: int, spread: float) -> int:
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
-    """Returns each transfer's rate in one sample, in bytes/s. `moved` has its bytes in all loops. A
-    "sustained" rate is that while all transfers run; others are over each transfer's time."""
+    """Returns each transfer's rate in one sample, in bytes/s. `moved` has the bytes of each in all
+    loops. "sustained" rates are those while all transfers run; others are over each one's time."""
     if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / each for own, each in zip(moved, timing.seconds, strict=True))
@@ -136,8 +136,8 @@ seconds of rest before them, so that the power cap acts alike in each repetition
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """How a repetition takes samples. `loops` is the number of loops in a sample. `seconds` is a
-    sample's expected duration. Up to `batches` samples follow one start signal."""
+    """How to take samples: `loops` in each, of about `seconds`, by the group's `policy`. Up to
+    `batches` samples follow one start signal."""
 
     loops: int
     seconds: float = 0.0
@@ -190,7 +190,7 @@ def warm_up(
     known: Sample | None = None,
 ) -> Sample:
     """Warms up, and returns how to take samples: as in an earlier repetition (`known`), or else
-    with as many loops as `settings` or `policy` ask for."""
+    with loops by `settings` or `policy`. `busy` returns the seconds of a timing that count."""
     if known is not None:
         if not known.policy.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)
