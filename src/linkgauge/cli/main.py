@@ -44,7 +44,7 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""click's settings for every command, also for one that is carried out by itself."""
+"""click's settings for every command, also for one that runs without a group."""
 
 
 _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)

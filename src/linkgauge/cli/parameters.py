@@ -103,7 +103,7 @@ class HelpArgument(Offering, click.Argument):
 
 
 _OURS = ("heading", "is_input", "offer", "quoted")
-"""What shows, reads and completes a parameter. Click does not know it."""
+"""The settings of a parameter that click does not know."""
 
 
 class _Read(click.ParamType[Any]):

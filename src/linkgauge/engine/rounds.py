@@ -98,7 +98,7 @@ sizes."""
 TIMES = 4
 """The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
-"""The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
+"""The least size of STREAM's arrays in bytes, if memory suffices and it exceeds the caches."""
 _UNLISTED = 16 * _MI
 """The part of a last-level cache that is assumed for a core of an unknown processor in a virtual
 machine, which shows the whole cache."""

@@ -124,7 +124,7 @@ Taken = TypeVar("Taken")
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
-"""Making it takes 10 ms, and only readers need it."""
+"""The decoder of records, made on first use: it takes 10 ms, and only readers need one."""
 
 
 class Journal:

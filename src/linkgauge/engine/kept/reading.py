@@ -29,7 +29,7 @@ MOST_SAMPLES = 1 << 28
 """The most bytes of a run's samples. Each number of 8 bytes takes 32 bytes of memory once read."""
 _LENGTH = struct.Struct("<I")
 _SURE = 8
-"""The number of leading figures in a row that are never null."""
+"""The number of fields at the start of a summary's row that are never null."""
 _OF_TEXTS = ("row", "column", "transfers", "repetitions", "interval", "readings")
 """The fields whose values most cells share with others."""
 

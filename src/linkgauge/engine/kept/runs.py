@@ -47,7 +47,7 @@ MOST_VALUES = 1 << 25
 
 _Kept = TypeVar("_Kept")
 _Say = Callable[[str], object]
-"""Takes messages for people, a line each."""
+"""A function that takes messages for people, one line each."""
 DEPTH = 3
 """The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
 

@@ -117,19 +117,19 @@ def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
 
 
 WARM_UPS = 2
-"""The single copies before the number of loops is chosen. The first pays for page tables and
-caches, which is negligible if it lasts as long as a sample. (Where samples are rehearsed it does
-not count: there it connects ranks, which takes longer than many samples.)"""
+"""The single copies before the number of loops is chosen. The first one also sets up page tables
+and caches; this does not matter if it lasts as long as a sample. (Where samples are rehearsed, it
+is not used, because it connects ranks, which takes longer than many samples.)"""
 
 REPETITION_SHARE = 0.05
 """A repetition's samples take REPETITION_SECONDS, or this share of the cell's time if that is
 longer."""
 LEAST_SAMPLES = 2
 STEADY_SECONDS = 0.02
-"""The seconds that the samples of a repetition take instead if they are steady."""
+"""The seconds of samples in a repetition instead of REPETITION_SECONDS if they are steady."""
 WARM_SECONDS = 1.0
-"""Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
-now: deadlines rest on it."""
+"""Steady samples longer than this are warmed up at each repetition to measure how long a loop takes
+now, because deadlines depend on it."""
 LEVEL_WITHIN, QUARTERS, REST_SECONDS = 1.0, 4, 0.1
 """The seconds after which samples count although their quarters lie at different levels, and the
 seconds of rest before them, so that the power cap acts alike in each repetition."""
