@@ -61,8 +61,8 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a plug-in's sweep whose functions no longer raise: if they fail, it has no cells.
-    Other benchmarks are returned as they are."""
+    """Returns a plug-in's sweep whose functions no longer raise: one that fails returns no cells, 0
+    or no text. Other benchmarks are returned as they are."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out

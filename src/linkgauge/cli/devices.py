@@ -87,7 +87,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """Returns the options' machine (`brief`: as in `survey`). Raises InputError for conflicts."""
+    """Returns the machine that the options name (`brief`: as in `survey`), or raises InputError."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root

@@ -42,7 +42,7 @@ def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
 
 
 def least_repetitions(equivalent: int) -> int:
-    """Returns the repetitions that each of `equivalent` cells needs to show their variance."""
+    """Returns how often each of `equivalent` cells must be repeated to show their variance."""
     return 1 + math.ceil(_DEGREES / max(1, equivalent))
 
 

@@ -34,7 +34,7 @@ DeviceEngine = Literal["ce", "sm"]
 class What(Protocol):
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any benchmark takes several processes. Raises InputError for unknown names."""
+        """Whether any benchmark needs several processes. Raises InputError for unknown names."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Recomputes the confidence intervals of a stored run: runs of all versions follow one rule."""
+"""Recomputes the confidence intervals of a stored run, so that all versions follow one rule."""
 
 from __future__ import annotations
 

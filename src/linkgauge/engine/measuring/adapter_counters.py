@@ -51,7 +51,7 @@ class AdapterCounters:
         return (*rises(before, after, seconds, self._rank), *(own if connections else ()))
 
     def _used(self, transfers: Sequence[Transfer]) -> tuple[Interface, ...]:
-        """Returns the interfaces that transfers name or, between hosts, else all that are up."""
+        """Returns the interfaces that transfers name or else, between hosts, all that are up."""
         named = [end for one in transfers if one.engine.owner.is_nic for end in nic_ends(one)]
         if named:
             own = {end.nic for end in named if end.rank == self._rank}

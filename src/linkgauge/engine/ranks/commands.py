@@ -41,8 +41,8 @@ class Admitted(msgspec.Struct, frozen=True, tag=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend. If `with_gpu` is true, it also opens its
-    GPU, for runs over interfaces. `hosts` are all ranks' hosts. The answer is `Present`."""
+    """Asks the member to open its device of this backend and, if `with_gpu` is true, also its GPU,
+    for runs over network interfaces. `hosts` are all ranks' hosts. The answer is `Present`."""
 
     backend: str
     settings: Settings

@@ -249,7 +249,7 @@ class Links:
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members, this process's own one last, because it waits for the others."""
+        """Ends all members: at last this process's own member, which waits for the others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
