@@ -195,9 +195,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     the request names backends or benchmarks. `profile` is None if the user chose the sizes.
     `memory` replaces pinned host memory; `engine` replaces copies' engines. With `tune`, devices
     are tuned first. `budget` is the seconds of the whole run, "plan" for as many as the plan needs,
-    or None for no limit. `buffer` is the buffer size in bytes for a first look. With `wait`, the
-    run awaits others. It is stored below `out`, if given. `command` and `options` are only
-    recorded."""
+    or None for no limit. `buffer` is the buffer size of a first look in bytes. With `wait`, the run
+    awaits others. It is stored below `out`, if given. `command` and `options` are for the
+    record."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())

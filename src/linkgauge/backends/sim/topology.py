@@ -150,8 +150,7 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns a route that spreads a device's traffic evenly over all adjacent fabric switches,
-        or None if there are none."""
+        """Returns a route evenly over all fabric switches next to a device, or None without any."""
         found = [
             crossing
             for name in self._fabrics
