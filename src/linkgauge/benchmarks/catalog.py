@@ -61,8 +61,8 @@ def check(row: Row | Sweep) -> None:
 
 
 def guarded(row: Row | Sweep, hook: Hook) -> Row | Sweep:
-    """Returns a sweep of a plug-in so that it makes no cells, instead of raising, if the plug-in
-    fails. Other benchmarks stay as they are."""
+    """Returns a plug-in's sweep whose functions no longer raise: one that fails returns no cells, 0
+    or no text. Other benchmarks are returned as they are."""
     if hook.is_ours or isinstance(row, Row):
         return row
     makes, size, left_out = row.cells, row.size, row.left_out
@@ -164,9 +164,9 @@ _MOST_WANTED: tuple[str, ...] = (
     "alltoall",
 )
 _ALSO_WANTED = ("memory_stream_*", "memory_latency", "host_to_host_*", "gpu_*")
-"""What people ask for first, in patterns of names. Where time is short, it goes to these first, and
-then to the other benchmarks in the order of the catalog. Those that accelerators carry out come
-before those of the host alone."""
+"""Patterns of the names that people ask for first. If time is short, these benchmarks are measured
+first, and then the others in the order of the catalog, those of accelerators before those of only
+the host."""
 
 
 def _most_wanted() -> Iterator[str]:

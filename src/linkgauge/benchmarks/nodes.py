@@ -69,8 +69,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark with a cell for each step and rail. If `most_nodes` is set, each cell has the
-    transfers of all rails, and there are no cells for more than `most_nodes` nodes."""
+    """A benchmark with a cell for each of `steps` and each rail. With `most_nodes`, each cell has
+    the transfers of all rails, and there are no cells for more than `most_nodes` nodes."""
 
     steps: Steps
     most_nodes: int | None = None
@@ -183,7 +183,7 @@ NODES: tuple[OverNodes, ...] = (
 
 
 def fleet_of(fabrics: Sequence[DeviceSet]) -> str | None:
-    """Returns `256 devices of 32 nodes, …` if these have too many pairs to measure, else None."""
+    """Returns `256 devices of 32 nodes, …` for a set with too many pairs to measure, else None."""
     for fabric in fabrics:
         nodes, count = {device.node for device in fabric.devices} - {None}, len(fabric.devices)
         if count > MOST_DEVICES and len(nodes) > 1 and not fabric.across_ranks:

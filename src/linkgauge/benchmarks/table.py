@@ -141,9 +141,9 @@ in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark that is a matrix. `cell` is the text of every cell's transfers, with the layout's
-    letters for memories. `parts` names further matrices, which show one of these transfers each.
-    `size` is in bytes. If `diagonal` is true, devices are also paired with themselves."""
+    """A benchmark that is a matrix. `cell` describes the transfers of every cell, with the layout's
+    letters for memories. `parts` names further matrices, each for one of these transfers. `size` is
+    in bytes. If `diagonal` is true, devices are also paired with themselves."""
 
     name: str
     title: str

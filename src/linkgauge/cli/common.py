@@ -235,7 +235,7 @@ def waivers_in(file: Path | None) -> tuple[Waiver, ...]:
 
 
 def with_waivers(run: Run, waivers: tuple[Waiver, ...]) -> Run:
-    """Returns the run with `waivers` instead of those that it recorded; unchanged without any."""
+    """Returns the run with `waivers` or, if there are none, with those that it recorded."""
     from msgspec.structs import replace
 
     return replace(run, waivers=waivers) if waivers else run

@@ -62,7 +62,7 @@ class Cut(NamedTuple):
 
 
 def cut(line: str, breaks: str) -> Cut:
-    """Finds the last word. Bash replaces only its end, after one of `breaks` outside of quotes."""
+    """Finds the last word, and its end that bash replaces (what follows a quote or `breaks`)."""
     word = replaced = 0
     quote, is_escaped = "", False
     for place, char in enumerate(line, 1):

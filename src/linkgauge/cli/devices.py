@@ -87,7 +87,7 @@ def _write_topology(asked: DevicesOptions, path: Path) -> int:
 
 
 def found_machine(asked: DevicesOptions, *, brief: bool = False) -> Machine:
-    """Returns the machine that the options name. Raises InputError for options that conflict."""
+    """Returns the machine that the options name (`brief`: as in `survey`), or raises InputError."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
@@ -136,8 +136,8 @@ def read(root: Root) -> Machine:
 
 
 def open_root(path: Path) -> Root:
-    """Opens a captured machine in a folder or archive, also one or two folders deeper. Raises
-    InputError if there is no machine."""
+    """Opens a captured machine in a folder or archive, or one or two folders deeper in it. Raises
+    InputError unless there is one machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import Disk
 

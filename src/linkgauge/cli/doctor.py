@@ -77,7 +77,7 @@ def check_source(asked: DoctorOptions) -> None:
 
 
 def of_setup(asked: DoctorOptions, *, brief: bool = False) -> tuple[Machine, tuple[Finding, ...]]:
-    """Returns the machine that the options name, and the doctor's findings without any run."""
+    """Returns the machine that the options name, and what the doctor finds on it without a run."""
     from linkgauge.judge.doctor import diagnose
     from linkgauge.judge.findings import Evidence
 

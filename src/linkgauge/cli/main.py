@@ -44,15 +44,15 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""click's settings for every command, also for one that is carried out by itself."""
+"""click's settings for every command, also for one that runs without a group."""
 
 
 _ENDS = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 
 def command(name: str, place: str, hook: Hook = CORE) -> click.Command:
-    """Makes a click command of the function at `place` (`module:function`), called through `hook`.
-    Raises TypeError unless the function takes nothing or one struct of options."""
+    """Makes a click command of the function at `place` (`module:function`), of a plug-in if `hook`
+    is given. Raises TypeError unless the function takes nothing or one struct of options."""
     carried = loaded(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     kind = kinds[0] if kinds else None

@@ -59,8 +59,8 @@ _MEANT = {
     "linkgauge report -o report.html writes it": "html",
     "linkgauge report -o report.pdf writes it": "pdf",
 }
-"""What people write who know other tools, without dashes: the options that mean it here, of which
-the first counts that a command has, or a sentence."""
+"""Options here, by the words that other tools have for them (without dashes). Of several options,
+the first that a command has is proposed. Some words have a sentence instead."""
 _COMMANDS = {
     "run": "test bench benchmark measure start bandwidth bw nvbandwidth-test perf",
     "devices": "info topo topology detect hardware status lsgpu nvidia-smi system inventory",
@@ -74,7 +74,7 @@ _COMMANDS = {
     "watch": "monitor top",
     "--version": "version",
 }
-"""Words that people try as commands, by the command that does it."""
+"""Words that people try as commands, by the command to use instead."""
 _SHAPES = (
     (r"[a-z]+(:[a-z]+)?:\d+", ("--device",)),
     (r"\d+(\.\d+)?[KMGT](i?B)?", ("--size", "--buffer")),
@@ -82,9 +82,9 @@ _SHAPES = (
     (r"\d+(,\d+)*", ("--gpus", "--devices", "--listen")),
     (r"\S+\.(html|pdf|csv|json|xml|md|parquet|prom)", ("-o", "--textfile")),
 )
-"""What a word that no option precedes looks like, and the options that take such a word."""
+"""Patterns of words without an option before them, and the options that take such words."""
 _NAMING = ("run", "scale", "ai", "as")
-"""The commands whose arguments are names that others also try elsewhere."""
+"""The commands whose arguments are names, which people also give to other commands."""
 _NAMED = 4
 """The most commands that a message names."""
 
@@ -150,7 +150,7 @@ def meant_by(context: click.Context, error: UnknownName) -> str:
 
 
 def meant_by_words(context: click.Context, error: InputError) -> str | None:
-    """Proposes what to type for an argument that the error names and that is no file, or None."""
+    """Returns a proposal for an argument that the error mentions and that is no file, or None."""
     values = [context.params.get(one.name or "") for one in _arguments(context.command)]
     each = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     for word in (str(one) for one in each if one is not None):

@@ -74,8 +74,8 @@ def reading_of(kind: Any) -> Reading | None:
 
 
 class Field(NamedTuple):
-    """Defines an option or argument, except for its name and type. Types are str, int, float, bool,
-    Path, Time, Count and Literals, and `T | None` and tuples of these."""
+    """Defines an option or argument, except for its name and type. `settings` are for click. Types:
+    str, int, float, bool, Path, Time, Count, Literals, and `T | None` and tuples of these."""
 
     is_argument: bool
     default: Any
@@ -102,7 +102,7 @@ def option(
     **more: Any,
 ) -> Any:
     """Defines an option, or a switch if there is no `metavar`. `flags` (`-o --output`) replace the
-    flag made from the field's name. `more` is passed to click."""
+    field's name. `offer` proposes values to a shell. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(False, value, flags, {**shown, "offer": offer, **more})
@@ -117,7 +117,7 @@ def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: 
 def argument(
     metavar: str, help: str, *, default: Any = None, offer: Offer | None = None, **more: Any
 ) -> Any:
-    """Defines an argument. `more` is passed to click, such as `required=True`."""
+    """Defines an argument. `offer` proposes values. `more` is passed to click: `required=True`."""
     settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
     return Field(True, default, None, settings)
 
@@ -255,7 +255,7 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def numbers(flag: str, text: str | None, advice: str, most: int, least: int = 1) -> tuple[int, ...]:
-    """Reads `1,8,64`: distinct numbers, `least` to `most`. Raises InputError with `advice`."""
+    """Reads distinct numbers `least` to `most` (`1,8,64`). Raises InputError with `advice`."""
     given = [] if text is None else [part.strip() for part in text.split(",")]
     digits = (part.isascii() and part.isdecimal() and len(part) < 10 for part in given)
     known = [int(part) if is_number else -1 for part, is_number in zip(given, digits, strict=True)]

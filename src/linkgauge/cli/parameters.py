@@ -62,9 +62,9 @@ class Offering(click.Parameter):
 
 
 class HelpOption(Offering, click.Option):
-    """An option that help shows below `heading`. `is_input` is true for an option that names an
-    input, such as a baseline. If an option of one value gets several values, InputError is raised
-    for an input; for other options, the last value counts, and a message says so."""
+    """An option that help shows below `heading`. If several values are given for a single one, the
+    last value counts, and a message says so. For an option that names an input, such as a baseline
+    (`is_input`), InputError is raised instead."""
 
     heading = ""
     is_input = False
@@ -103,7 +103,7 @@ class HelpArgument(Offering, click.Argument):
 
 
 _OURS = ("heading", "is_input", "offer", "quoted")
-"""What shows, reads and completes a parameter. Click does not know it."""
+"""The settings of a parameter that click does not know."""
 
 
 class _Read(click.ParamType[Any]):

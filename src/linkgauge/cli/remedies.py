@@ -20,7 +20,7 @@ FIX_SCRIPT = option(
 
 
 def write_fixes(path: Path | None, findings: Sequence[Finding], of: str) -> None:
-    """Writes remedies for the machine `of` to `path`, if given. Raises InputError if it fails."""
+    """Writes remedies for the machine `of` to a new file, if given, or raises InputError."""
     if path is None:
         return
     from linkgauge.report.words.fix_script import fix_script

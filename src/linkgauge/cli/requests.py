@@ -70,7 +70,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """Returns settings that repeat the plan for `duration` s. Raises InputError if invalid."""
+    """Returns settings that repeat the plan for `duration` s (None: once), or raises InputError."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -191,8 +191,8 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes a request. It records the options in effect as text, by flag, with the profile's values
-    as defaults. `more` adds fields or replaces them."""
+    """Makes a request. It records the options in effect as text, by flag; the size, precision and
+    time are those of `settings`. `more` adds or replaces fields."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """An output file that discards further output once its reader (`| head`) or terminal has ended.
-    If `only_messages` is true, all errors, such as a full disk, have the same effect."""
+    """An output file that discards further output once its reader (`| head`) or terminal has ended
+    or, if `only_messages` is true, after any error, such as a full disk."""
 
     def __init__(self, descriptor: int, *, only_messages: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -58,7 +58,7 @@ def _outliving(stream: TextIO | None, *, only_messages: bool = False) -> TextIO:
 
 
 class _Printable:
-    """A stream that removes control characters. rich's consoles remove them themselves."""
+    """A stream that removes control characters. rich, which removes them itself, bypasses it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -25,8 +25,8 @@ from linkgauge.model.transfer import Benchmark
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where another tool's command measures: if `backend` is None, on the simulated machine or else
-    the first accelerator backend with devices. If `wait` is true, it first awaits other runs."""
+    """Where a tool (`name`) measures: if `backend` is None, on the simulated machine or else the
+    first accelerator backend with devices. If `wait` is true, it waits until other runs end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -35,7 +35,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring. `fabric` has its devices, or none for the backend `host`."""
+    """A machine opened for a tool. `fabric` has its devices, or none for the backend `host`."""
 
     session: Session
     fabric: DeviceSet
@@ -107,8 +107,8 @@ def opened(
 ) -> Iterator[Context]:
     """Opens a machine. `devices` are named as in engine.plan.fabrics (empty: all). If `tells` is
     true, prints a simulated machine's name on stderr. If `several` is true, all processes that
-    mpirun started measure the benchmarks `across`: only rank 0 runs the block, others serve it and
-    exit. Raises InputError if there is no device, except for backend `host`."""
+    mpirun started measure the benchmarks `across`: rank 0 runs the block, the others serve rank 0
+    and exit. Raises InputError if there is no device, except for backend `host`."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(

@@ -78,7 +78,7 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """Reads decimal digits as a number, at most the first 19. Returns None for other texts."""
+    """Returns the number that decimal digits stand for, cut to 19 digits; None for other texts."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -161,5 +161,5 @@ class ToolOptions:
 
     @classmethod
     def of(cls, arguments: Sequence[str], exit_code: int = 1) -> Self:
-        """Reads a command line. Raises UsageError."""
+        """Reads a command line. Raises UsageError with `exit_code` if it is wrong."""
         return cls(**Parser(cls.table(), exit_code).given(arguments))

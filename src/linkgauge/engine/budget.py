@@ -19,7 +19,7 @@ from .repetitions import Repetitions
 OfPlan = Literal["plan"]
 """The time that a plan needs, in place of a number of seconds."""
 QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
-"""A quick run's aim is at most the first (in all) or, if longer, the second times its cells."""
+"""A quick run aims at no more than the first or, if larger, the second times its cells."""
 TIMES = 2.0
 """The factor by which a busy machine may make a run longer."""
 START_SECONDS = 30.0
@@ -28,11 +28,11 @@ FOR_PASSES = 0.9
 """The share of the time for passes over the plan. The rest is for doubtful cells, which are
 measured once more."""
 LOADS, MOST_LOAD = 5.0, 0.125
-"""Loading the program and ending the run take so many times as long as loading it. Loading counts
-as at most this share of the whole time, because the process may have begun long before the run."""
+"""Ending the run counts as so many times as long as loading the program. Loading counts as at most
+this share of the whole time, because the process may have begun long before the run."""
 MOST_END = 0.1
 """The largest share of a user's time that is reserved for ending the run. On a busy machine, the
-end may take longer and exceed the user's time, so that this time is used for measuring."""
+end may take longer and exceed the user's time, so that enough is left for measuring."""
 END_CELL_SECONDS = 0.002
 """CPU seconds to judge and to show a cell."""
 LEAST_SHARE = 0.2
@@ -48,7 +48,7 @@ class Promise(NamedTuple):
 
 def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
     """Returns a run's duration: what the user `asked` for or, for "plan", what the plan needs.
-    Returns None for None, and for "plan" with fixed samples, a profiler, a soak or a simulation."""
+    Returns None for no limit, and for "plan" with fixed samples, profiler, soak or simulation."""
     if asked is None or asked != "plan":
         return None if asked is None else Promise(asked, asked)
     if settings.simulation or settings.soak or settings.profiler:
@@ -64,15 +64,15 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
 
 BENCHMARK_SECONDS, SETUP_SECONDS, SAMPLE_SECONDS, LATENCY_SECONDS = 0.38, 0.006, 0.02, 0.01
 """The seconds until a benchmark of devices runs (their library loads kernels and pins memory), and
-the seconds of a repetition's start and end, of a sample, and of all samples of a latency. Before
-their samples, products rest and wait for 0.2 s. Without these, 29 of 30 recorded runs of one and
-two H200s took 0.8 to 1.2 times what was expected."""
+the seconds of a repetition's start and end, of a sample, and of all samples of a latency. Products
+also rest for 0.2 s before their samples. Without these, 29 of 30 recorded runs of one and two H200s
+took 0.8 to 1.2 times what was expected."""
 SIMULATED_START_SECONDS = 0.7
 
 
 def expected_seconds(plan: Plan, settings: Settings, promise: Promise | None) -> float | None:
-    """Estimates the seconds that a plan takes, on a machine as busy as it is now. Returns None with
-    a profiler, a soak, an AI workload, or a time that the user gave."""
+    """Estimates the seconds that a plan takes while the machine is as busy as now. Returns None for
+    a run with a profiler, a soak, an AI workload, or a duration that the user gave."""
     if settings.simulation is not None:
         most = most_seconds(plan, settings)
         return None if most is None or promise else SIMULATED_START_SECONDS + most
@@ -112,8 +112,8 @@ def budget_of(
     named: Sequence[str] = (),
 ) -> Budget | None:
     """Returns the time budget of a run that began at `began` (monotonic clock), or None if it has
-    no limit. Time for ending the run is reserved: more if loading was slow or waited for CPUs. If
-    the user gave a time, the benchmarks in `named` are measured first."""
+    no limit. Time to end the run is reserved, more of it on a slow machine. If the user gave a
+    time, the benchmarks in `named` are measured first."""
     found = promise_of(plan, settings, asked)
     if found is None:
         return None

@@ -91,8 +91,8 @@ def execute(
     log: Follower | None = None,
 ) -> Run:
     """Measures the planned cells that `records` lack, then once more the cells that `doubts`
-    returns. The first record holds the plan. The run's `finished` is None after Ctrl-C, but is set
-    after the loss of a rank. Raises ResultsError if the journal cannot be written."""
+    returns. The first record holds the plan. New records go to `sink`. The run's `finished` is None
+    only if it was interrupted. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -216,7 +216,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """If a signal ends this block, keeps the kernel's last messages. It cannot end `keep`."""
+        """Keeps the kernel's last messages if a signal ends this block. No signal ends `keep`."""
         with self._interrupts:
             try:
                 yield

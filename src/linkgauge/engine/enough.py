@@ -42,14 +42,14 @@ def class_of(table: BenchmarkTable, cell: Cell) -> Hashable:
 
 
 def least_repetitions(equivalent: int) -> int:
-    """Returns the repetitions that each of `equivalent` cells needs to show their variance."""
+    """Returns how often each of `equivalent` cells must be repeated to show their variance."""
     return 1 + math.ceil(_DEGREES / max(1, equivalent))
 
 
 def is_done(cell: CellResult, least: int, settings: Settings, always: int = 1) -> bool:
     """Whether a cell needs no more repetitions: it is precise after `least` of them, failed, was
-    skipped, is too noisy to become precise, or is out of time (a cell that passed even then gets
-    `always` repetitions, at most `least`)."""
+    skipped, is too noisy to become precise, or has used its time. Even without time, a cell that
+    passed gets `always` repetitions (but not more than `least`)."""
     used, error = spent(cell), relative_error(cell.summary)
     if used >= settings.max_time:
         return cell.status != "pass" or len(cell.repetitions) >= min(always, least)

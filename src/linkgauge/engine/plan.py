@@ -161,7 +161,7 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(table: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Orders cells by rounds of disjoint pairs. Pairs of a round that exceeds memory run alone."""
+    """Sorts cells into rounds of disjoint pairs. Rounds that exceed memory run pair by pair."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in table.cells), *(c.column for c in table.cells)])
     rounds = tournament(list(players))

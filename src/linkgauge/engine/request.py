@@ -34,7 +34,7 @@ DeviceEngine = Literal["ce", "sm"]
 class What(Protocol):
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any benchmark takes several processes. Raises InputError for unknown names."""
+        """Whether any benchmark needs several processes. Raises InputError for unknown names."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
@@ -48,8 +48,8 @@ class What(Protocol):
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """A choice of catalog benchmarks by `names` and `prefixes`; if both are empty, of the profile's
-    benchmarks. `host_mode` selects how host threads access memory; None selects all ways."""
+    """A choice of benchmarks of the catalog by `names` and `prefixes`. Without either, the profile
+    chooses. `host_mode` is how host threads access memory; None stands for all ways."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -156,8 +156,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that transfers name. Between ranks, adds the network's if all
-        engines are network interfaces, else returns MPI's if transfers name none."""
+        """Returns the backends that transfers name. For transfers between ranks, adds the network's
+        if all engines are network interfaces, or else returns MPI's if none is named."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -192,11 +192,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run. Empty `backends` or `devices` select all; the backend `host` stands for
     the host's own benchmarks. If `only_first` is true, only the first backend with devices is used.
     Processors that a backend lists as devices (PoCL) are measured only if `with_cpus` is true or
-    the request names backends or benchmarks. `profile` is null if the user chose the sizes.
-    `memory` replaces pinned host memory. `tune` first searches the devices' best settings. `budget`
-    is the seconds of the whole run, "plan" for as many as its plan needs, or null for no limit.
-    `buffer` is the buffer size in bytes for a first look. `wait` waits until another run ends. The
-    run is stored below `out`, or nowhere if null. `command` and `options` are only recorded."""
+    the request names backends or benchmarks. `profile` is None if the user chose the sizes.
+    `memory` replaces pinned host memory; `engine` replaces copies' engines. With `tune`, devices
+    are tuned first. `budget` is the seconds of the whole run, "plan" for as many as the plan needs,
+    or None for no limit. `buffer` is the buffer size of a first look in bytes. With `wait`, the run
+    awaits others. It is stored below `out`, if given. `command` and `options` are for the
+    record."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -221,7 +222,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """Returns the device sets to make benchmarks for; none if only the host was named."""
+        """Returns the device sets to make benchmarks for, or none if only the host is requested."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -248,7 +249,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_first_look(request: RunRequest, machine: Machine) -> bool:
-    """Whether a quick run, without names of benchmarks, has only the host to measure."""
+    """Whether a quick run is requested without a choice of benchmarks, and there are no devices."""
     what = request.what
     if not isinstance(what, Selection) or what.names or what.prefixes or what.only_d2d:
         return False

@@ -29,7 +29,7 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields the rounds of 2^n players. A round yields the pairs of players who meet."""
+    """Yields rounds for 2^n players. Each round is the pairs of players that meet in it."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
@@ -98,7 +98,7 @@ sizes."""
 TIMES = 4
 """The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
-"""The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
+"""The least size of STREAM's arrays in bytes, if memory suffices and it exceeds the caches."""
 _UNLISTED = 16 * _MI
 """The part of a last-level cache that is assumed for a core of an unknown processor in a virtual
 machine, which shows the whole cache."""
@@ -126,7 +126,7 @@ def part_of_cache(machine: Machine, node: Node) -> int:
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
     """Returns a benchmark's size in bytes: its own or else `size`. The single size of a `profile`
-    (None: the user gave the size) is adapted to the host's caches."""
+    (None: the user gave `size`) is adapted to the host's caches."""
     if benchmark.size is not None:
         return benchmark.size
     nodes = machine.host.nodes

@@ -90,8 +90,8 @@ class Session:
         )
 
     def look_first(self, *, measures: bool = True) -> None:
-        """Finds the size of the buffers by measuring for about a second, if the request is a first
-        look at the host. If `measures` is false, takes the smallest size."""
+        """Finds the buffer size by measuring for about a second if the request is a first look at
+        the host. If `measures` is false, takes the smallest size."""
         request = self.request
         if not is_first_look(request, self.machine) or self.machine.simulated is not None:
             return
@@ -248,7 +248,7 @@ def _with_unanswered(machine: Machine, more: Machine) -> Machine:
 
 
 def unasked(machine: Machine) -> list[str]:
-    """Returns installed optional backends, if no other backend supports the accelerators here."""
+    """Returns installed backends that run only on request, if no open one has the accelerators."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.

@@ -59,7 +59,7 @@ class Spending(Generic[_C]):
         """The seconds of the last repetitions of equivalent groups."""
 
     def took(self, key: _C, seconds: float) -> None:
-        """Records the seconds of a group's repetition, if `key` is the first cell of a group."""
+        """Records a repetition's seconds. Cells other than the first of a group have no effect."""
         group = self._group_of.get(key)
         if group is None:
             return
@@ -99,7 +99,7 @@ class Spending(Generic[_C]):
         )
 
     def reach(self, seconds: float) -> list[_C]:
-        """Returns as many cells of the next benchmark as fit into `seconds` with all repetitions. A
+        """Returns as many cells of the next benchmark as can get all repetitions in `seconds`. A
         cell is returned alone if no equivalent cell was measured before."""
         found: list[_C] = []
         for left in self._next if self._reaches else ():

@@ -222,7 +222,7 @@ class SimTelemetry:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Splits the kind of a link into name and version: nvlink4 is NVLink 4.0."""
+    """Splits `nvlink4` into `nvlink` and version `4.0` (None if the name ends in no number)."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
@@ -247,7 +247,7 @@ _EQUIVALENT = 0.01
 
 
 class Symptoms:
-    """The effects of faults on a machine's facts after `cells` cells have been measured."""
+    """The effects of faults on what a machine reports, after `cells` cells have been measured."""
 
     def __init__(self, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults, self._cells, self._at = faults, cells, max(0, cells - 1)
@@ -257,7 +257,7 @@ class Symptoms:
         return [one for one in here if one.aims_at({device})]
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """Returns a PCIe link's state; None if speed or width are assumed or not described."""
+        """Returns a PCIe link's state (if `idle`, at rest), or None if its state is unknown."""
         kind = link.common
         if kind.speed is None or kind.width is None or kind.assumed:
             return None
@@ -296,8 +296,8 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 @lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns speed and width of the slowest state in which a PCIe link of this speed and width
-    keeps the fraction `rate` of its rate."""
+    """Returns the speed and width of a PCIe link's slowest state that still has the fraction `rate`
+    of the data rate at `speed` and `width`."""
     least = rate * link_rate(speed, width) * (1 - _EQUIVALENT)
     found, lowest = (speed, width), (math.inf, 0)
     for state in product((*SPEEDS, speed), (*_WIDTHS, width)):

@@ -18,9 +18,9 @@ from .hardware import AdapterUnit, DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A route between two parts. `latency` (seconds) and `jitter` (relative standard deviation) are
-    totals over the route's links. If the route joins two devices, `through` names the NUMA nodes
-    whose root complexes it crosses. `leaves` says that it crosses a network, between adapters."""
+    """A route between two parts, over `crossings` of links. `latency` (seconds) and `jitter`
+    (relative standard deviation) are its totals. If it joins devices or adapters, `through` names
+    the NUMA nodes whose root complexes it crosses. `leaves` is true if it crosses a network."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -150,8 +150,7 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns a route from a device that uses all adjacent fabric switches evenly, or None if
-        there is none."""
+        """Returns a route evenly over all fabric switches next to a device, or None without any."""
         found = [
             crossing
             for name in self._fabrics
@@ -173,7 +172,7 @@ class SimTopology:
         return self._direct[one, other] + self._direct[other, one]
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Whether `owner` can access memory of `other`; across a network, only with GPUDirect."""
+        """Whether device `owner` can access `other`'s memory: over a network, by GPUDirect only."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
         if route is not None and self.leaves(owner, other):

@@ -37,8 +37,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, passed: int) -> None:
-        """Starts a phase. Cells are numbered from `passed`, the number of cells in earlier runs. A
-        fault may raise an error, hang or end the process, or flip bits (in phase `verify`)."""
+        """Starts a phase of `cells` (transfers by number; earlier runs had `passed` cells). A fault
+        may raise an error, hang or end the process, or flip bits (in phase `verify`)."""
         self._cells, self._phase = {}, phase
         for number, transfers in cells.items():
             self._cells[passed + number] = transfers
@@ -58,7 +58,7 @@ class Trouble:
                     _act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers copies. Returns their demands, with lower rates where a fault slows threads."""
+        """Registers copies. Returns `demands`, with lower rates where faults slow host threads."""
         numbers: list[int] = []
         for number, transfers in self._cells.items():
             numbers += [number] * len(transfers)
@@ -100,11 +100,11 @@ class Trouble:
                 yield fault
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to the copy at index `place`."""
+        """Returns the relative standard deviation that faults add to registered copy `place`."""
         return math.hypot(*map(attrgetter("sigma"), self._on(Jitter, place)))
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the seconds by which faults delay a sample. Samples are numbered from 0."""
+        """Returns how many seconds faults delay sample `sample` of copy `place` (both from 0)."""
         stalls = self._on(Stall, place) if self._phase == "measure" else ()
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 

@@ -106,7 +106,7 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._units[transfer.engine.owner].facts.gated and not pageable
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines of devices of one type have equal keys and share buffers."""
+        """Returns a key of memory and device type: engines with equal keys share buffers."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

@@ -89,7 +89,7 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Returns a buffer. Raises AllocationError, or Unsupported for an unusable node or page."""
+    """Returns a buffer. Raises AllocationError, or Unsupported for a node or page it cannot use."""
     if node is None:
         if unit.is_cpu:
             return _by_torch(unit, memory, size)

@@ -1,4 +1,4 @@
-"""How patterns are made in device memory. A mask clears the sign bits that torch's `>>` repeats."""
+"""How patterns are made in device memory. torch's `>>` repeats the sign bit; a mask clears it."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ has none."""
 
 
 class GatedWork(NamedTuple):
-    """Work on the devices `units`, of which the first owns the engine. `enqueue` puts a number of
-    loops on the current streams of these devices."""
+    """Work on the devices `units`, of which the first owns the engine. `enqueue(loops)` puts this
+    many repetitions on the devices' current streams."""
 
     units: tuple[TorchDevice, ...]
     enqueue: Callable[[int], object]
@@ -44,7 +44,7 @@ def repeated(units: Sequence[TorchDevice], name: str, call: Callable[[], object]
 
 
 def copying(units: Sequence[TorchDevice], copy: Copy) -> GatedWork:
-    """Returns a copy. torch makes it wait for the streams of all its devices, the `units`."""
+    """Returns a copy as work. In torch, it waits for the streams of all its devices (`units`)."""
     source, destination = (own(end).tensor[: copy.size] for end in (copy.source, copy.destination))
     return repeated(units, "Tensor.copy_", partial(destination.copy_, source, non_blocking=True))
 
@@ -53,7 +53,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 
 
 def by_kernel(unit: TorchDevice, copy: Copy, does: Operation) -> GatedWork:
-    """Returns the work of a kernel. Raises Unsupported for a copy that only reads."""
+    """Returns a kernel's work on a copy's buffers. Raises Unsupported if it would only read."""
     if copy.destination is None:
         raise Unsupported(f"{copy.transfer}: {NO_READS}")
     return repeated((unit,), "launch", _call(unit.torch, copy, does))
@@ -256,7 +256,7 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Returns the start and the batches' ends, in seconds since the group's start."""
+        """Returns when a copy starts and its batches end, in seconds from the group's start."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.batches)
@@ -270,7 +270,7 @@ class GatedGroup(Gated):
 
 
 def most_loops(works: Sequence[GatedWork]) -> int:
-    """Returns how many loops fit behind the gate on every device, at least 1."""
+    """Returns how many loops can be enqueued on every device before the gate opens, at least 1."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
     counts = [sum(unit in work.units for work in works) for unit in units]

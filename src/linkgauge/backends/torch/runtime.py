@@ -48,7 +48,7 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Turns torch's errors into AllocationError, Unsupported (no such call) or BackendError."""
+    """Turns an error of `call` in torch into AllocationError, Unsupported or BackendError."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:

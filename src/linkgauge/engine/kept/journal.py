@@ -3,7 +3,7 @@
 The first line opens the run, with its plan and machine. Most other lines are repetitions of cells.
 The last line closes the run. The file is created with its first line, by rename. If the file is cut
 off, its whole lines are read, and the run resumes after them. `assemble` builds the run from the
-records alone. Only run.json has verdicts, limits, waivers and copies that explain collectives."""
+records. Only run.json has verdicts, limits, waivers, and copies measured after slow collectives."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ Taken = TypeVar("Taken")
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
-"""Making it takes 10 ms, and only readers need it."""
+"""The decoder of records, made on first use: it takes 10 ms, and only readers need one."""
 
 
 class Journal:
@@ -337,7 +337,7 @@ def assemble(
 
 
 def result_of(table: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns a table's result, with the plan's reason or one that all failed cells share."""
+    """Returns a table's result. Its reason is the plan's, or one that all failed cells share."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(map(attrgetter("status"), cells))
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -59,7 +59,7 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def lies_near(path: Path) -> str:
-    """Returns `; PATH also has what was measured` if a journal is in the folder, else no text."""
+    """Returns an addition to a message that names the journal beside this file, if one exists."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 

@@ -1,4 +1,4 @@
-"""Recomputes the confidence intervals of a stored run: runs of all versions follow one rule."""
+"""Recomputes the confidence intervals of a stored run, so that all versions follow one rule."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _Position = tuple[int, int]
 
 
 def with_todays_ranges(run: Run) -> Run:
-    """Returns the run with intervals by this version's rule. A change sets `ranges` to "anew"."""
+    """Returns the run with intervals by this version's rule; if any changes, `ranges` is "anew"."""
     found = with_ranges_of(run)
     return found if _ranges(found) == _ranges(run) else replace(found, ranges="anew")
 
 
 def with_ranges_of(run: Run) -> Run:
-    """Recomputes confidence intervals from samples, repetitions and the deviation between earlier
-    runs. A figure without recorded repetitions keeps its interval."""
+    """Returns the run with new confidence intervals from samples, repetitions and `between_runs`. A
+    figure without recorded repetitions keeps its interval."""
     equivalent, known = grouped(_cells(run)), run.between_runs or None
     anew: dict[_Position, CellResult] = {}
     for some in equivalent.values():

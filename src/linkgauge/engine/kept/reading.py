@@ -29,7 +29,7 @@ MOST_SAMPLES = 1 << 28
 """The most bytes of a run's samples. Each number of 8 bytes takes 32 bytes of memory once read."""
 _LENGTH = struct.Struct("<I")
 _SURE = 8
-"""The number of leading figures in a row that are never null."""
+"""The number of fields at the start of a summary's row that are never null."""
 _OF_TEXTS = ("row", "column", "transfers", "repetitions", "interval", "readings")
 """The fields whose values most cells share with others."""
 
@@ -102,7 +102,7 @@ def current(cell: CellResult) -> CellResult:
 
 
 def with_gates(cell: CellResult) -> CellResult:
-    """Adds `repetitions` to a cell of an old journal, whose samples had a start signal each."""
+    """Adds `repetitions` to a cell of an old journal, which had one start signal per sample."""
     if cell.repetitions or not cell.samples:
         return cell
     return replace(cell, repetitions=((1,) * len(cell.samples),))
@@ -228,8 +228,8 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 class ResultReader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit the cells, or if cells share more than `most` values in all, as only a
-    forged file does. Raises msgspec.DecodeError for broken JSON."""
+    the samples do not fit the cells, or if cells share more than `most` values in all (only a
+    forged file has so many). Raises msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()

@@ -38,7 +38,7 @@ class PreciseRun:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds left of the user's budget; None without a budget and if simulated."""
+        """The seconds left to measure in the user's budget; None without one or if simulated."""
         budget = self.opened.budget
         if budget is None or not budget.order or self.opened.settings.simulation is not None:
             return None

@@ -47,7 +47,7 @@ MOST_VALUES = 1 << 25
 
 _Kept = TypeVar("_Kept")
 _Say = Callable[[str], object]
-"""Takes messages for people, a line each."""
+"""A function that takes messages for people, one line each."""
 DEPTH = 3
 """The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
 
@@ -183,7 +183,7 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """Returns the run that the user named; for a folder of runs, the latest run in it."""
+    """Returns the path of the run that the user named, or of the latest in a folder of runs."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
@@ -200,7 +200,7 @@ def run_named(text: str) -> Path | None:
 
 
 def place_of_run(file: Path) -> Path:
-    """Returns the path by which users name a run: its folder, or `file` if it has another name."""
+    """Returns what users type for a run: the folder of run.json or the journal, else `file`."""
     return file.parent if file.name in (RUN_FILE, JOURNAL_FILE) else file
 
 
@@ -213,7 +213,7 @@ def run_file(path: Path) -> Path:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run's file, its folder, or an archive of `linkgauge pack`. Raises InputError."""
+    """Reads a run from its file, folder or `linkgauge pack` archive, or raises InputError."""
     if path.name.endswith(PACKED):
         content, beside = _packed(path)
         return run_of(content, path, beside)

@@ -75,7 +75,7 @@ class SoakState:
         self._more = 0
 
     def _all(self) -> dict[tuple[int, Place], None]:
-        """Returns a round's cells. Cells that the plan skips are only in the first round."""
+        """Returns the cells of a round. Cells that the plan skips are only in the first round."""
         return {
             (number, cell.place): None
             for number, table in enumerate(self.opened.plan)
@@ -168,7 +168,7 @@ class SoakState:
         return replace(assemble(self._control, self._merged().__getitem__), soak=self._soak())
 
     def _merged(self) -> list[list[CellResult]]:
-        """Merges kept repetitions of each table's cells. Equivalent cells share their variance."""
+        """Returns, for each table, its cells with their kept repetitions merged into one result."""
         equivalent: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (table, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in table.cells:

@@ -142,7 +142,7 @@ def _result_pieces(result: Result) -> Iterator[bytes]:
 def _places(
     values: list[object], known: dict[object, int], of: Iterable[object]
 ) -> tuple[int, ...]:
-    """Returns the places in `values`, to which new ones are added. `known` has them by value."""
+    """Returns objects' indices in `values` after adding new objects. `known` has these indices."""
     found: list[int] = []
     for one in of:
         new = len(values)

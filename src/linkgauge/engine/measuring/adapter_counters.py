@@ -19,7 +19,7 @@ _Taken = tuple[CounterReader, float, tuple[NetworkCounters, ...]]
 
 
 class AdapterCounters:
-    """Finds counters that rose on one rank's machine. `hosts` has each rank's machine."""
+    """Finds network counters that rose on the machine of `rank`. `hosts` names each rank's host."""
 
     def __init__(self, rank: int, hosts: Sequence[str], nics: Sequence[Interface]) -> None:
         self._rank, self._hosts, self._nics = rank, hosts, nics
@@ -51,7 +51,7 @@ class AdapterCounters:
         return (*rises(before, after, seconds, self._rank), *(own if connections else ()))
 
     def _used(self, transfers: Sequence[Transfer]) -> tuple[Interface, ...]:
-        """Returns the network interfaces that transfers name or, between hosts, all that are up."""
+        """Returns the interfaces that transfers name or else, between hosts, all that are up."""
         named = [end for one in transfers if one.engine.owner.is_nic for end in nic_ends(one)]
         if named:
             own = {end.nic for end in named if end.rank == self._rank}

@@ -15,8 +15,8 @@ from .sampler import marks_of
 
 class CombinedGroup:
     """Groups of copies that run at the same time, each group on another backend. `places` has the
-    indices of each group's copies. `opened` closes all groups. `lasting` is how many seconds the
-    copies run if all are endless, else 0. The host times the total, as backends' clocks differ."""
+    indices of each group's copies. `opened` is the stack that closes all groups. `lasting` is how
+    many seconds endless copies run if no others do, else 0. The host times the total."""
 
     policy = SamplingPolicy()
 

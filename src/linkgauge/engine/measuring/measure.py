@@ -267,7 +267,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the time of the shortest copy that is not endless; of a collective, the mean."""
+        """Returns the seconds of the shortest copy that is not endless; a collective's mean."""
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)
         timed = zip(timing.seconds, self._copies, strict=True)

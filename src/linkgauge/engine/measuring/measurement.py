@@ -54,12 +54,12 @@ SPAN_WARM_UPS = 4
 Warm-up copies that still run when the first copy starts count in the span and so in totals."""
 
 LARGE_CHASE = 64 << 20
-"""From this many bytes on, all repetitions of a pointer chase share one buffer, because so many
-pages average out."""
+"""From this many bytes on, all repetitions of a pointer chase share one buffer: with so many pages,
+effects of single addresses average out."""
 
 
 class Extra(msgspec.Struct, frozen=True):
-    """Results of a repetition besides its samples. `problem` describes wrong values, or is None."""
+    """Results besides samples. `problem` describes wrong values; `wrong` counts wrong elements."""
 
     problem: str | None = None
     iterations: tuple[RankTimes, ...] = ()

@@ -86,8 +86,8 @@ def marked_loops(loops: int, spread: float) -> int:
 
 
 def rates(moved: Sequence[int], timing: Timing, definition: Definition | None) -> tuple[float, ...]:
-    """Returns each transfer's rate in one sample, in bytes/s. `moved` has its bytes in all loops. A
-    "sustained" rate is that while all transfers run; others are over each transfer's time."""
+    """Returns each transfer's rate in one sample, in bytes/s. `moved` has the bytes of each in all
+    loops. "sustained" rates are those while all transfers run; others are over each one's time."""
     if definition == "sustained":  # over the whole span if transfers hardly overlap
         return sustained(timing.progress, moved) or tuple(own / timing.span for own in moved)
     return tuple(own / each for own, each in zip(moved, timing.seconds, strict=True))
@@ -117,27 +117,27 @@ def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
 
 
 WARM_UPS = 2
-"""The single copies before the number of loops is chosen. The first pays for page tables and
-caches, which is negligible if it lasts as long as a sample. (Where samples are rehearsed it does
-not count: there it connects ranks, which takes longer than many samples.)"""
+"""The single copies before the number of loops is chosen. The first one also sets up page tables
+and caches; this does not matter if it lasts as long as a sample. (Where samples are rehearsed, it
+is not used, because it connects ranks, which takes longer than many samples.)"""
 
 REPETITION_SHARE = 0.05
 """A repetition's samples take REPETITION_SECONDS, or this share of the cell's time if that is
 longer."""
 LEAST_SAMPLES = 2
 STEADY_SECONDS = 0.02
-"""The seconds that the samples of a repetition take instead if they are steady."""
+"""The seconds of samples in a repetition instead of REPETITION_SECONDS if they are steady."""
 WARM_SECONDS = 1.0
-"""Steady samples longer than this are warmed up at each repetition, to show how long a loop takes
-now: deadlines rest on it."""
+"""Steady samples longer than this are warmed up at each repetition to measure how long a loop takes
+now, because deadlines depend on it."""
 LEVEL_WITHIN, QUARTERS, REST_SECONDS = 1.0, 4, 0.1
 """The seconds after which samples count although their quarters lie at different levels, and the
 seconds of rest before them, so that the power cap acts alike in each repetition."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """How a repetition takes samples. `loops` is the number of loops in a sample. `seconds` is a
-    sample's expected duration. Up to `batches` samples follow one start signal."""
+    """How to take samples: `loops` in each, of about `seconds`, by the group's `policy`. Up to
+    `batches` samples follow one start signal."""
 
     loops: int
     seconds: float = 0.0
@@ -190,7 +190,7 @@ def warm_up(
     known: Sample | None = None,
 ) -> Sample:
     """Warms up, and returns how to take samples: as in an earlier repetition (`known`), or else
-    with as many loops as `settings` or `policy` ask for."""
+    with loops by `settings` or `policy`. `busy` returns the seconds of a timing that count."""
     if known is not None:
         if not known.policy.steady or known.seconds > WARM_SECONDS:
             run_once(group, 1)

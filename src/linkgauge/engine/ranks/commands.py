@@ -41,8 +41,8 @@ class Admitted(msgspec.Struct, frozen=True, tag=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend. If `with_gpu` is true, it also opens its
-    GPU, for runs over interfaces. `hosts` are all ranks' hosts. The answer is `Present`."""
+    """Asks the member to open its device of this backend and, if `with_gpu` is true, also its GPU,
+    for runs over network interfaces. `hosts` are all ranks' hosts. The answer is `Present`."""
 
     backend: str
     settings: Settings
@@ -104,7 +104,7 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartTaken(msgspec.Struct, frozen=True):
-    """The answer to `TakePart`: results from the cell's first rank, network counts from all."""
+    """The answer to `TakePart`: results from the first rank, risen network counters from all."""
 
     cells: tuple[CellResult, ...] = ()
     rises: tuple[CounterRise, ...] = ()
@@ -116,9 +116,9 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """A rank's message in an exchange. Rank 0 answers all ranks with `Met` or `PartyLeft`. `moved`
-    is the most bytes that the rank moves before its next message. If `start` is true, the answer
-    sets a start time. `late` is true if the last answer came after its start time."""
+    """A rank's value (`said`) for the other ranks. Rank 0 answers with `Met` or `PartyLeft`.
+    `moved` is the most bytes that the rank moves before its next message. If `start` is true, the
+    answer sets a start time. `late` is true if the last answer came after its start time."""
 
     said: Said
     moved: int = 0

@@ -79,8 +79,8 @@ def _unlike(card: Card) -> str:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[LostRank | None], None]
 ) -> None:
-    """Connects to rank 0 and serves it until the run is over. Calls `left` if a rank is lost.
-    Raises RankLost if rank 0 cannot be reached."""
+    """Connects to rank 0 and serves it until the run is over. `limit` may extend the deadlines.
+    Calls `left` if a rank is lost. Raises RankLost if rank 0 cannot be reached."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""
@@ -162,7 +162,7 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Awaits all ranks. Raises RankLost if one is missing, InputError if versions differ."""
+        """Awaits all ranks. Raises RankLost for a missing one, InputError if versions differ."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()

@@ -70,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Makes the ranks of a cell measure their part. Returns the last answer of each rank, and
-        the ranks that had to stop because another one left. Raises RankLost if a rank is gone."""
+        """Makes ranks measure `part`, which moves `moved` bytes at first. Returns each rank's last
+        answer, and ranks that stopped because another left. Raises RankLost if one is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)
@@ -92,8 +92,8 @@ class Meetings:
         return answers, frozenset(parted)
 
     def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, object] | None:
-        """Returns the answer to each rank. Returns None if a rank is lost while its clock is read,
-        but the run goes on without it. Raises RankLost if the loss ends the run."""
+        """Returns the answer to each rank's `Meet`, or None if a rank is lost while its clock is
+        read, but the run goes on without it. Raises RankLost if the loss ends the run."""
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))

@@ -45,7 +45,7 @@ class MeetingRank:
         return self.simulates or (memory.rank or 0) == self.rank
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates MPI windows for buffers. A cell's ranks must do this together, in one order."""
+        """Allocates MPI windows for buffers: a cell's ranks do so together, in the same order."""
         for buffer, here in zip(
             buffers,
             self.own.windows(buffers, self.meeting.parties, self.repetition),
@@ -83,7 +83,7 @@ class MeetingRank:
     ) -> Mapping[int, _T]:
         """Runs an action in each rank of the cell, and returns the results by rank. The first error
         of any rank is raised in all ranks. `moved` is the most bytes moved before the ranks meet
-        again. `late` says if the last start was late; None if they need no common next start."""
+        again. If a common start follows, `late` is whether the last one was late, else None."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():

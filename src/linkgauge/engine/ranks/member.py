@@ -20,7 +20,7 @@ LOST_EXIT = 3
 
 
 def take_part(launch: Launch, limit: float | None) -> int:
-    """Takes part until the run ends. Ranks must appear within `limit` s. Returns the exit code."""
+    """Takes part until the run ends. Returns the exit code. `limit` may extend the deadlines."""
     ignore_ending()  # a terminal or a batch system sends them to all: rank 0 ends the run
 
     def say(error: object) -> None:

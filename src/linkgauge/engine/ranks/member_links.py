@@ -196,8 +196,8 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: Collection[int], seconds: float) -> None:
-        """Declares ranks lost: the `waiting` ranks that are not `alive` or, if all are alive, all
-        of them. Unless `goes_on` is true, declares only the first one lost."""
+        """Declares ranks lost: the `waiting` ranks that are not `alive` or, if all of them are, all
+        `waiting` ranks. Unless `goes_on` is true, only the first one is lost."""
         silent = waiting.difference(alive)
         late = sorted(silent or waiting)
         how = NO_SIGN if silent else "is stuck"
@@ -249,7 +249,7 @@ class Links:
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members, this process's own one last, because it waits for the others."""
+        """Ends all members: at last this process's own member, which waits for the others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):

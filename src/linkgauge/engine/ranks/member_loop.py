@@ -1,4 +1,4 @@
-"""The command loop of a rank. A thread reads, so that work does not stop signs of life."""
+"""The command loop of a rank. A thread reads messages, so that signs of life go on during work."""
 
 from __future__ import annotations
 

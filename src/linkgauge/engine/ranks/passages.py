@@ -30,7 +30,7 @@ class Tokens:
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns a token for each group whose first member is `rank`. Keys are groups as text."""
+        """Returns a token for each group whose first member is `rank`, by the group's text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:

@@ -34,7 +34,7 @@ class SpanningBackend(MeetingRank):
         return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank cannot carry out the transfer; None if it can or need not."""
+        """Returns why an engine of this rank cannot carry out the transfer; None in other cases."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
         return self.own.refusal(transfer) if mine else None
 

@@ -187,5 +187,5 @@ class Deadlines(NamedTuple):
 
     @property
     def of_settling(self) -> float:
-        """The seconds in which ranks must answer after they waited for a lost rank."""
+        """The seconds in which the remaining ranks must answer after a rank is lost."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS
