@@ -126,8 +126,7 @@ class BriefWorker(WorkerProcess):
 
 @contextmanager
 def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
-    """Starts a worker (if `brief`, a BriefWorker) and closes it after this block. The worker loads
-    its modules while this process loads its own."""
+    """Starts a worker (if `brief`, a BriefWorker), which loads its modules during this block."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
 
