@@ -163,7 +163,6 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """Returns the results that equivalent cells share; None if each cell is to be measured."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
