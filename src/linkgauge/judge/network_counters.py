@@ -55,8 +55,8 @@ cells."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of network_counters.yml: what counters mean whose full names match one of `names`
-    (regular expressions). They count `counts`, according to `origin`. `drivers` have them."""
+    """An entry of network_counters.yml. `names` are regular expressions for counters' whole names.
+    `counts` is what they count, as `origin` documents. `drivers` are those with such counters."""
 
     kind: Kind
     source: tuple[CounterSource, ...]

@@ -67,7 +67,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, float]:
-    """Returns, for each link, the share of its rate that the transfers use; unknown: infinity."""
+    """Returns, for each link, the share of its rate that the transfers use (unknown: infinity)."""
     found: dict[Part, float] = {}
     for transfer in transfers:
         for wire, _, load in sharing.crossed(transfer):

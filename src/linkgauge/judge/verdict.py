@@ -134,7 +134,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged", "ok")
 
 
 class Judge:
-    """Judges a growing run repeatedly. A result is judged again only if data for it changed."""
+    """Judges a growing run repeatedly. A result is only judged again if its verdict may change."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None

@@ -162,7 +162,7 @@ def _is_virtual(control: int | None, status: int | None) -> bool:
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Reads the link from the capability at `at`, and registers of its version 2 if `second`."""
+    """Reads the link from the capability at offset `at`, of version 2 or later if `second`."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None

@@ -1,4 +1,4 @@
-"""The folders in which Python looks for packages: plug-ins' folders come after all others."""
+"""The folders in which Python looks for packages: plug-ins' folders of PYTHONPATH are last."""
 
 from __future__ import annotations
 

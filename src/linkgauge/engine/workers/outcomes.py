@@ -17,8 +17,8 @@ from linkgauge.model.transfer import Cell
 
 class Repetition(msgspec.Struct, frozen=True):
     """A repetition of cells of a benchmark. `number` counts repetitions from 0. Earlier repetitions
-    took `taken` samples in `spent` seconds. Earlier rounds had `passed` cells: a simulated fault
-    begins at a given number of cells. `most` is the number of seconds until the run's time budget
+    took `taken` samples in `spent` seconds. Simulated faults begin at a number of cells, of which
+    `passed` were in earlier rounds. `most` is the number of seconds until the run's time budget
     ends and the repetition is aborted (None: no budget)."""
 
     number: int = 0

@@ -27,7 +27,7 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for workers' output. `keep` copies this to `folder` (None: to stderr)."""
+    """A nameless file for workers' output. `keep` adds it to a file in `folder` or to stderr."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)

@@ -32,7 +32,7 @@ def advice(settings: Settings) -> str | None:
 
 
 def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
-    """Returns a range's name: `device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512 MiB`."""
+    """Returns a range's name: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 1 MiB`."""
     sized = f", {format_size(size)}" if size else ""
     return f"{benchmark} {cell.place}: {cell}{sized}".lstrip()
 

@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. A profiler stops tuning and, if not nsys, lets calls block."""
+        """The engines' settings. Profilers disable tuning. Except under nsys, calls may block."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -231,8 +231,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Searches for a device's fastest settings and stores them. `peer` (or None) is a device
-        to copy to. `on_trial` gets each trial. Returns False if the backend cannot search."""
+        """Searches for a device's fastest settings and stores them. `peer` is a second device
+        (or None) for paths. `on_trial` gets each trial. Returns False if no search is possible."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
@@ -243,7 +243,7 @@ class LocalWorker:
         return True
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
-        """Returns a size in bytes, `least` to `most`, that exceeds the caches of a node's CPUs."""
+        """Returns a buffer size in bytes, `least` to `most`, beyond the caches of a node's CPUs."""
         from linkgauge.backends.host_kernels import remembered_file
         from linkgauge.backends.host_plateau import beyond_caches, remembered
 

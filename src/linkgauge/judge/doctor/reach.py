@@ -135,8 +135,8 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Finds cells below `least` times the figure that is paired with them. Returns the slowest
-    pair, a text on how many cells there are, and all names; None if there are none."""
+    """Finds cells whose figure is less than `least` × the usual figure paired with it. Returns the
+    slowest pair, a text on the number of cells, and all names; None if there are none."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None

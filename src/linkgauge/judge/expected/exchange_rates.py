@@ -57,7 +57,7 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """Computes bus bandwidths, without startup. `notes` name the library and its settings."""
+    """Computes bus bandwidths, leaving out startup. `notes` name the library and its settings."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -182,7 +182,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between two devices. If only its links are known, it has a doubt."""
+        """Returns the path between two devices, with a doubt if only the links are known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)

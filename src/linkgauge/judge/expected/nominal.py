@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links active; copies unknown facts from active links."""
+    """Returns the accelerator with all links active; unknown facts are as on active links."""
     best = _at_most(accelerator.link, accelerator.link)
     if not any(link.active is False for link in accelerator.links):
         return accelerator if best == accelerator.link else replace(accelerator, link=best)

@@ -1,6 +1,6 @@
 """Corrects reported speeds of PCIe links, which may be too low because idle links are slower. A
 link that carried more than its reported speed allows must have been faster. A reported speed is
-confirmed if the link carried about as much as it allows, and no link on the path is slower."""
+confirmed if the link carried most of what this speed allows, and no link of its path is slower."""
 
 from __future__ import annotations
 
