@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 class Hook(NamedTuple):
-    """Code of an optional feature (room). Calls of a plug-in's code are guarded against errors."""
+    """Code (`what`) of linkgauge or a plug-in (`origin`). Its methods handle plug-ins' errors."""
 
     what: str
     origin: str
@@ -157,7 +157,7 @@ def brief(value: object) -> str:
 
 
 def leave_out(hook: Hook, why: str) -> None:
-    """Records why a part of a plug-in failed. Reports name its first part and count the others."""
+    """Records why part of a plug-in failed. Reports show its first failure and count the others."""
     _LEFT_OUT.setdefault(hook.origin, {})[f"{hook} is left out: {why}"] = None
 
 
@@ -229,7 +229,7 @@ class _Guard(Signals):
             raise PluginFailed(self._hook, _reason(error)) from None
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Handles a signal, and keeps its exception, because the plug-in may catch it."""
+        """Calls the usual handler of a signal. Keeps what it raises: a plug-in may catch that."""
         now = time.monotonic()
         if self._first is None:
             self._first = now

@@ -165,7 +165,7 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns for each point the median slope between all points up to it (Theil-Sen)."""
+    """Returns, for each point, the median slope of all pairs of points up to it (Theil-Sen)."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

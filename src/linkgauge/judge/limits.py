@@ -183,7 +183,7 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> Iterable[CellResult]:
-    """Returns the cells under a limit; for bus bandwidths, only the largest size of each row."""
+    """Returns the cells that a limit concerns; for bus bandwidths, the largest size of each row."""
     if not _is_of_bus(result, limit):
         return result.cells
     by_size = sorted(result.cells, key=lambda cell: cell.bytes or 0)

@@ -1,5 +1,5 @@
-"""Finds other processes that used devices, by the library's figures for each process, or by a
-device's load before the run, or else by the CPU time that processes used during cells."""
+"""Finds other processes that used devices, by the use that the device's library reports for each
+process, or by the device's load before the run, or else by processes' CPU time during cells."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ cells."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of network_counters.yml: the meaning of counters. `names` are regular expressions
-    for whole names. `counts` is what they count, `origin` is the source of `counts`."""
+    """An entry of network_counters.yml. `names` are regular expressions for counters' whole names.
+    `counts` is what they count, as `origin` documents. `drivers` are those with such counters."""
 
     kind: Kind
     source: tuple[CounterSource, ...]
@@ -80,8 +80,8 @@ def meaning_of(source: CounterSource, name: str) -> Meaning | None:
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Counters of one kind that rose on a rank's host during a cell. `events` is the largest rise
-    of the counters `names`. `packets` is the host's count in `seconds`; the cell moved `bytes`."""
+    """The counters `names`, of one kind, that rose on a rank's host during a cell. `events` is the
+    largest rise. In `seconds`, the host counted `packets` packets. The cell moved `bytes` bytes."""
 
     case: Case
     about: Part | str

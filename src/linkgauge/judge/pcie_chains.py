@@ -154,7 +154,7 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 def share_of_peers(evidence: Evidence, link: Part) -> float | None:
     """Returns the best figure over `link` as a share of its peers' median on other links. Returns
-    None unless two or more cells are all clearly below this median, or if one is already low."""
+    None if a cell is low, if fewer than two have peers, or if one is not clearly below them."""
     cases = [case for case in cases_of(evidence) if case.equivalent is not None and case.figure]
     others = grouped((case.equivalent, case.figure) for case in cases if link not in case.timed)
     own = [case for case in cases if link in case.timed]

@@ -158,7 +158,7 @@ def _at_most(case: Case) -> float:
 
 
 def figures_of(one: CellResult | TransferFigure, cell: CellResult) -> tuple[float, ...]:
-    """Returns the median, the ends of its interval, and the median of the last repetition."""
+    """Returns a figure's median, its interval's ends, and the median of the last repetition."""
     last = one.samples[-sum(cell.repetitions[-1]) :] if cell.repetitions else ()
     known = (one.summary.median, *(one.summary.ci95 or ())) if one.summary is not None else ()
     return (*known, *([median(last)] if last else ()))

@@ -67,7 +67,7 @@ def undetectable_of(evidence: Evidence) -> tuple[Undetectable, ...]:
 
 
 def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, float]:
-    """Returns the shares of links' rates that transfers use, as far as they are known."""
+    """Returns, for each link, the share of its rate that the transfers use (unknown: infinity)."""
     found: dict[Part, float] = {}
     for transfer in transfers:
         for wire, _, load in sharing.crossed(transfer):
@@ -78,7 +78,8 @@ def _loads(sharing: LinkSharing, transfers: Sequence[Transfer]) -> dict[Part, fl
 def _undetectable(
     rows: Mapping[Row, tuple[float, float, bool]], comparison: Comparison | None, parts: int
 ) -> float:
-    """Returns the largest of `SIZES` that would go unnoticed: 0 if none would, 1 if any would."""
+    """Returns the largest loss in `SIZES` that would go unnoticed (0: none, 1: all). `rows` has the
+    load of the part, the least loss that the row shows, and whether the row has peers."""
     for before, loss in zip((0.0, *SIZES), SIZES, strict=False):
         # A link that is half used may lose half of its rate without effect.
         lost = {row: max(0.0, 1 - (1 - loss) / fill) for row, (fill, *_) in rows.items()}

@@ -33,7 +33,7 @@ _TOOLS: dict[Matter, dict[int, str]] = {
 
 
 def vendor_of(evidence: Evidence, memory: str) -> int | None:
-    """Returns the PCI vendor ID of a device. A CUDA device that PCI does not show is NVIDIA's."""
+    """Returns a device's PCI vendor ID. A CUDA device without a known PCI function is NVIDIA's."""
     function = evidence.machine.functions.get(evidence.machine.addresses.get(memory, ""))
     vendor = function.vendor if function else None
     return NVIDIA if vendor is None and memory.startswith("cuda:") else vendor
@@ -46,7 +46,7 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def tool_of(vendor: int | None, matter: Matter) -> str:
-    """Returns the vendor's command, or `lspci -vv` for an unknown vendor."""
+    """Returns the vendor's command for `matter`, or `lspci -vv` if none is known."""
     return _TOOLS[matter].get(vendor or 0, "lspci -vv").partition("  #")[0]
 
 

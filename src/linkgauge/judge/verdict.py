@@ -49,8 +49,8 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results, in which cells far from their peers have the peers' median as `peers`.
-    This median judges cells that are clearly slower, or that have no other expectation."""
+    """Returns the results. Cells that are far from their peers get the peers' median as `peers`,
+    and this median judges cells that are clearly slower or have no other expected figure."""
     found = {case.number: cell for own in classes(evidence) for case, cell in _against_peers(own)}
     for one in behind(evidence):
         found[one.case.number] = _behind(one, found.get(one.case.number, one.case.cell))
@@ -134,7 +134,7 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "perhaps low", "not judged", "ok")
 
 
 class Judge:
-    """Judges a growing run repeatedly. Only what changed is judged anew, and what depends on it."""
+    """Judges a growing run repeatedly. A result is only judged again if its verdict may change."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -187,9 +187,9 @@ def pair_of(transfer: Transfer) -> tuple[str, ...]:
 
 
 def _by_links(results: Sequence[Result], slower: Sequence[Behind]) -> tuple[Result, ...]:
-    """Returns the results with more cells judged low: collectives that are perhaps low, if a copy
-    between devices that exchange data in them is slow; and copies between such devices, if they are
-    slower than on healthy machines."""
+    """Returns the results with more cells judged low. A collective that is perhaps low becomes low
+    if a copy between two of its exchanging devices is slow. A copy between exchanging devices of a
+    collective that is low or perhaps low becomes low if it is slower than on healthy machines."""
     sent = {
         pair for result in results for cell in result.cells
         if cell.verdict in BELOW for pair in exchanging(cell)

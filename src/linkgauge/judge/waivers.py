@@ -141,7 +141,7 @@ class Waiving:
         self, key: CellId, figure: float | None, unit: str, said: str = "",
         parts: Iterable[str] = (),
     ) -> bool:  # fmt: skip
-        """Whether a waiver accepts the figure of cell `key`, called `said`, of memories `parts`."""
+        """Whether a waiver accepts a cell's figure. `said` is its name, `parts` its memories."""
         names = [_bare(name) for name in (key.name, said)]
         used = [*parts] or [f"{key.backend}:{place}" for place in key.place]
         meant = (

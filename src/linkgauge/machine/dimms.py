@@ -29,8 +29,8 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory module or an empty slot. Modules of a kit have the same `kit` (0: no kit). `alone`
-    ones share no channel. `width` is in data bits, `rate` in transfers/s. `stacked` means HBM."""
+    """A memory module or an empty slot. Modules of a kit have equal `kit` (0: no kit), and `alone`
+    modules share no channel. `width` is in data bits, `rate` in transfers/s. `stacked`: HBM."""
 
     locator: str
     bank: str

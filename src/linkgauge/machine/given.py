@@ -77,7 +77,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads the list below a file's only key, `what` + `s`. Raises InputError with the line."""
+    """Returns the entries below a YAML file's only key, `what` with an s. Raises InputError."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -87,7 +87,7 @@ def entries_in(path: Path, what: str, fields: Sequence[str]) -> list[Entry]:
 
 
 def entries_of(text: str, name: str, what: str, fields: Sequence[str]) -> list[Entry]:
-    """Reads the entries in a YAML text as `entries_in` does. `name` names the text in errors."""
+    """Returns the entries in a YAML text. Raises InputError with `name` for other `fields`."""
     import yaml  # takes long to load
 
     try:

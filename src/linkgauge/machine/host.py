@@ -94,7 +94,7 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Returns a memory.stat's bytes of file cache as strings; `total_` adds child groups (v1)."""
+    """Returns bytes of file cache in a memory.stat. `total_` (cgroup v1) includes child groups."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

@@ -162,7 +162,7 @@ def _is_virtual(control: int | None, status: int | None) -> bool:
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Reads the link. `second` is true if the capability has the registers of its version 2."""
+    """Reads the link from the capability at offset `at`, of version 2 or later if `second`."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -239,7 +239,7 @@ PLACES = (
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
     """Returns names such as `NVIDIA Corporation GH100 [H200 SXM 141GB]` by vendor and device. An
-    unknown device has its number, as in lspci. Returns None without a database of names."""
+    unknown device is named by its number, as in lspci. Returns None without a database."""
     texts = (root.text(place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)

@@ -15,7 +15,7 @@ def new_private(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Creates the folder and missing parents. Raises OSError."""
+    """Creates a folder and its missing parents. Raises OSError if one cannot be created."""
     if path.is_dir():
         return
     private_folder(path.parent)

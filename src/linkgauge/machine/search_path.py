@@ -1,4 +1,4 @@
-"""The folders in which Python looks for packages. Plug-ins cannot shadow what this file imports."""
+"""The folders in which Python looks for packages: plug-ins' folders of PYTHONPATH are last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def entry_points(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def hiding(about: Path) -> Iterator[Path]:
-    """Yields a plug-in's modules that shadow other packages. `about` is the plug-in's metadata."""
+    """Yields a plug-in's modules that other packages hide. `about` is the plug-in's metadata."""
     folder, record = about.parent, text_of(about / "RECORD")
     for file in sorted(folder.iterdir()) if str(folder) in _LAST else ():
         if file.suffix in ("", ".py") and (not record or file.name in record):

@@ -1,5 +1,5 @@
-"""Reads the versions of kernel modules and libraries, and which CPUs handle interrupts. A capture
-keeps all names in a folder that is listed, so this file lists no folders with private names."""
+"""Reads the versions of kernel modules and libraries, and which CPUs handle interrupts. This file
+lists no folders with private names, because a capture keeps all names in a listed folder."""
 
 from __future__ import annotations
 

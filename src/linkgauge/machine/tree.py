@@ -168,7 +168,7 @@ class Captured(Root):
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """Takes symbolic `links` with their targets, and folders that may be `empty`."""
+        """Keeps `files`, symbolic `links` (path: target), and folders even if they are `empty`."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}

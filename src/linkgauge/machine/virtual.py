@@ -101,7 +101,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields sentences on what systemd-detect-virt checks to detect a hypervisor."""
+    """Yields a sentence on each sign of a hypervisor that systemd-detect-virt looks for."""
     flags = labelled(root.text("proc/cpuinfo") or "", "flags")
     if flags:
         has = "has" if "hypervisor" in flags.split() else "has no"

@@ -16,10 +16,10 @@ from linkgauge.model.transfer import Cell
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A repetition of cells. `number` counts repetitions from 0. `taken` is the number of samples
-    in earlier repetitions, and `spent` is the seconds that these took. `passed` is the number of
-    cells in earlier rounds; simulated faults begin after a number of cells. `most` is the number of
-    seconds until the run's time budget ends and the repetition is aborted (None: no budget)."""
+    """A repetition of cells of a benchmark. `number` counts repetitions from 0. Earlier repetitions
+    took `taken` samples in `spent` seconds. Simulated faults begin at a number of cells, of which
+    `passed` were in earlier rounds. `most` is the number of seconds until the run's time budget
+    ends and the repetition is aborted (None: no budget)."""
 
     number: int = 0
     taken: int = 0
@@ -72,8 +72,8 @@ def measure_able(
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
     """Measures cells and returns all results in order. `check` returns None for a cell that can be
-    measured; for others, it returns a result or raises an error. `measure` gets the cells that
-    neither the plan nor `check` excludes: none, if `check` raises an error for one `at_once`."""
+    measured; for others, it returns a result or raises an error. `measure` gets all cells that can
+    be measured. If `check` raises for a cell that is `at_once`, every cell gets this error."""
     refusals: dict[int, CellResult] = {}
     able: list[PlannedCell] = []
     for at, cell in enumerate(cells):
@@ -92,7 +92,7 @@ def measure_able(
 
 
 def received(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
-    """Returns results as another process would receive them. Raises if a value cannot be sent."""
+    """Returns results as another process would receive them, encoded and decoded by msgpack."""
     return value_of(msgspec.Raw(encode(cells)), tuple[CellResult, ...])
 
 

@@ -27,7 +27,7 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A nameless file for workers' output, which `keep` copies to `folder` or else to stderr."""
+    """A nameless file for workers' output. `keep` adds it to a file in `folder` or to stderr."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -95,9 +95,9 @@ class WorkerProcess(Process):
         heard: Callable[[Tried], None] = lambda tried: None,
         until: float = math.inf,
     ) -> _A:
-        """Returns the worker's answer to the last command. `left` returns how many more seconds a
-        worker in a given state may take, without waits for a CPU (None: no deadline). `until` is
-        the latest deadline. `heard` receives each `Tried` before the answer."""
+        """Returns the worker's answer to the last command. `left` returns the seconds that remain
+        for a worker in a given state (None: no deadline). Waits for a CPU extend the deadline, at
+        most to `until` (monotonic clock). `heard` gets settings that were tried meanwhile."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -126,7 +126,7 @@ class BriefWorker(WorkerProcess):
 
 @contextmanager
 def early_worker(*, brief: bool) -> Iterator[WorkerProcess]:
-    """Starts a worker process, which loads its modules while this process loads its own."""
+    """Starts a worker (if `brief`, a BriefWorker), which loads its modules during this block."""
     with closing(BriefWorker() if brief else WorkerProcess()) as worker:
         yield worker
 

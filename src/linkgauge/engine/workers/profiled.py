@@ -210,7 +210,7 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """Kills the worker if the profiler runs; later the worker's process id may be reused."""
+        """Kills the worker, unless the profiler ended: the worker's id may then be reused."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)

@@ -19,7 +19,7 @@ _INJECTED = "NVTX_INJECTION64_PATH"
 
 
 def profiled_by(settings: Settings) -> str | None:
-    """Returns this process's profiler, from the settings or started by the user, or None."""
+    """Returns the profiler in `settings`, or `a profiler` if the environment shows one, or None."""
     return settings.profiler or ("a profiler" if os.environ.get(_INJECTED) else None)
 
 
@@ -32,7 +32,7 @@ def advice(settings: Settings) -> str | None:
 
 
 def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
-    """Returns a name: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512 MiB`."""
+    """Returns a range's name: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 1 MiB`."""
     sized = f", {format_size(size)}" if size else ""
     return f"{benchmark} {cell.place}: {cell}{sized}".lstrip()
 

@@ -70,8 +70,8 @@ FAILURES = 3
 
 
 class Supervisor:
-    """Measures in worker processes. `first` is a running worker. If `brief` is given, it only
-    surveys the machine, waits at most `brief` seconds for a backend, and awaits no worker's end."""
+    """Measures in worker processes. `first` is a running worker, if any. `brief` is for surveys
+    only: backends have this number of seconds to answer, and no worker's end is awaited."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class Supervisor:
             raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
-        """Ends the workers under the profiler, waits for its files, and returns their names."""
+        """Ends profiled workers and returns the names of all reports. `say` gets messages."""
         if self._reports is None:
             return ()
         say(f"waiting for {self._reports.profiler} to write its files")

@@ -41,7 +41,7 @@ def merge_machines(machines: Sequence[Machine], failed: Mapping[str, LinkgaugeEr
 
 
 def merge_inventories(inventories: Sequence[Inventory]) -> Inventory:
-    """Joins the workers' inventories. The host's facts come from the first that has any."""
+    """Joins the workers' inventories. The first that has facts about the host supplies these."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

@@ -41,7 +41,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """Measures in this process. Calls `on_phase` when a phase begins, and after samples."""
+    """Measures in this process. Calls `on_phase` with a phase when it begins, and after samples."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Reads the details of the host and of accelerators, and why some are unreadable."""
+        """Returns details of the host and of accelerators, and reasons for missing details."""
         if self._simulated is not None:
             return self._simulated.look()
         from linkgauge.machine.read_inventory import read_inventory
@@ -121,7 +121,7 @@ class LocalWorker:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Discards facts from earlier repetitions of these cells."""
+        """Discards what the first repetition of these cells determined for later ones."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -133,7 +133,7 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engines' settings. Profilers turn tuning off; calls may wait under all but nsys."""
+        """The engines' settings. Profilers disable tuning. Except under nsys, calls may block."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -163,7 +163,6 @@ class LocalWorker:
 
     @cached_property
     def _equivalent(self) -> EquivalentCells | None:
-        """Returns the results that equivalent cells share; None if each cell is to be measured."""
         if self._simulated is None or self._only is not None:
             return None
         return EquivalentCells(self._simulated)
@@ -232,8 +231,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Searches for a device's fastest settings and stores them. `peer` is a second device, for
-        the paths between devices. Returns False if the backend cannot search."""
+        """Searches for a device's fastest settings and stores them. `peer` is a second device
+        (or None) for paths. `on_trial` gets each trial. Returns False if no search is possible."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
@@ -244,7 +243,7 @@ class LocalWorker:
         return True
 
     def find_buffer(self, node: int, least: int, most: int) -> int:
-        """Returns a buffer size beyond the caches of this node's CPUs. All sizes are in bytes."""
+        """Returns a buffer size in bytes, `least` to `most`, beyond the caches of a node's CPUs."""
         from linkgauge.backends.host_kernels import remembered_file
         from linkgauge.backends.host_plateau import beyond_caches, remembered
 

@@ -104,8 +104,8 @@ def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
     """Runs the checks and returns their findings: first findings that explain others, then
-    failures. A failure that was inferred from figures becomes a warning if another failure or a
-    process explains it, because the part itself may be healthy."""
+    failures. A failure that was inferred from figures becomes a warning if another failure, or
+    another process on the device, explains it, because the reported part may be healthy."""
     if checks is None:
         checks = (*checks_of(evidence), *listed("checks", _of_plugin))
     found = [finding for check in checks for finding in check(evidence)]
@@ -140,7 +140,7 @@ def _of_plugin(check: Any, hook: Hook) -> Check[Evidence]:
 
 
 class _Causes:
-    """Finds causes of findings inferred from figures: `known` findings, read from the machine."""
+    """Finds the causes of findings inferred from figures, among findings of facts (`known`)."""
 
     def __init__(self, evidence: Evidence, found: Sequence[Finding]) -> None:
         self.known: list[Finding] = []
@@ -265,7 +265,7 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns failures and warnings on measured parts; if a cell failed or is low, all warnings."""
+    """Returns failures and warnings on measured parts; with failed or low cells, all warnings."""
     cells = evidence.cells()
     has_failed = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_measured = concerns_measured(evidence)

@@ -25,8 +25,8 @@ _OF_PEERS = ("bar1", "acs")
 
 
 def weighed(evidence: Evidence, found: Sequence[Finding]) -> list[Finding]:
-    """Turns a warning about the setup into a note if it explains no other finding, and if no cell
-    that depends on the setting is slow or has failed."""
+    """Turns a warning about a setting into a note if the warning explains no other finding, and if
+    no cell that depends on this setting is slow or has failed."""
     warned = [one for one in found if one.check in SETUP and one.severity == "warn"]
     cases = cases_of(evidence) if warned else ()
     if not cases:

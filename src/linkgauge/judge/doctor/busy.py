@@ -55,7 +55,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_host_taken(case: Case, cpus: int) -> bool:
-    """Whether a cell used host memory while other programs kept many CPUs busy."""
+    """Whether a cell used host memory while other programs kept many of `cpus` CPUs busy."""
     load = case.cell.load
     crosses = any(memory.is_host for one in case.cell.transfers for memory in one.memories)
     return crosses and load is not None and load.others >= _TAKEN * cpus * load.seconds > 0

@@ -81,7 +81,7 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether copies failed because an IOMMU translates, which CUDA does not support."""
+    """Whether address translation by an IOMMU (CUDA does not support it) explains all bad cells."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

@@ -116,8 +116,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Reports copies by all hardware threads that are slower than by one thread per core, or a
-    process that may use only the threads of a few cores, although more cores are near."""
+    """Reports copies that are slower with all hardware threads than with one thread per core, and
+    CPUs of this process that share cores although there are enough cores for all of them."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return

@@ -169,7 +169,7 @@ def _unread(hop: PcieChain, what: str, evidence: Evidence) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Reports a bridge slower than its device (as a note if all devices of the model have one)."""
+    """Reports a device below a slower bridge; if all devices of its model are, only as a note."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     devices = [(part, one, _slower(one, evidence)) for part, one in shown(evidence)]
@@ -237,7 +237,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns ports that redirect device traffic through the root complex, and the device pairs."""
+    """Returns, by port, device pairs whose traffic the port redirects through the root complex."""
     functions, devices = evidence.machine.functions, evidence.machine.addresses
     redirect = {at for at, one in functions.items() if "redirect" in f"{one.acs}".lower()}
     if not redirect:
@@ -317,7 +317,7 @@ def retraining(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
     """Returns commands for the host that retrain a link to `speed` (GT/s), and a systemd unit that
-    repeats them at boot. If `virtual` is true, variables stand for the host's addresses."""
+    repeats them at boot. If `virtual` is true, placeholders stand for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     place = port.address if port and re.fullmatch(ADDRESS, port.address) else None
     above, device = (_PORT, _DEVICE) if virtual else (place, function.address)

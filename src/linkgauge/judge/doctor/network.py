@@ -31,8 +31,8 @@ _NEVER = 0.0
 
 
 class _Words(NamedTuple):
-    """How to report one kind of counter. `share` is the least share of packets that is reported;
-    None if the counter is reported only when it explains low figures."""
+    """How to report one kind of counter, with texts for the finding. `share` is the least share of
+    packets that is reported (None: the counter is reported only if it explains low figures)."""
 
     share: float | None
     found: str

@@ -89,8 +89,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns the bandwidth of an all-reduce that does not seem to use reductions in switches, the
-    expected bandwidth with them, the cell, and the switches. Returns None for other cells."""
+    """Returns facts about an all-reduce that seems not to be computed in switches: its bandwidth,
+    the expected bandwidth if it were, the cell, and the switches. Returns None for other cells."""
     cell = case.cell
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if own is None or cell.not_judged is not None or cell.verdict == "low":
@@ -135,8 +135,8 @@ def _read(case: Case) -> tuple[str, str, int, str] | None:
 def _slowest(
     pairs: Iterable[tuple[float, Case]], least: float
 ) -> tuple[float, Case, str, tuple[str, ...]] | None:
-    """Finds cells below the share `least` of their usual figure. Returns the slowest cell's usual
-    figure, this cell, a text on how many cells there are, and all names; None without cells."""
+    """Finds cells whose figure is less than `least` × the usual figure paired with it. Returns the
+    slowest pair, a text on the number of cells, and all names; None if there are none."""
     slower = [(usual, case) for usual, case in pairs if case.figure < least * usual]
     if not slower:
         return None

@@ -86,9 +86,9 @@ class Across(NamedTuple):
 def across(
     own: BusbwBound, work: Collective, hosts: int, each: int, carried: Carried, algorithm: str = ""
 ) -> Across | None:
-    """Returns the bandwidth of a collective over `hosts` hosts with `each` devices, or None if its
-    traffic is unknown. `own` is the bandwidth within a host. If `algorithm` is empty, an all-reduce
-    of two hosts may use a tree or a ring, and the bounds allow either."""
+    """Returns the bandwidth of a collective over `hosts` hosts that have `each` devices, or None if
+    its traffic is unknown. `own` is the bandwidth within a host, `carried` the adapters' rate.
+    If `algorithm` is empty, bounds for two hosts allow an all-reduce by a tree or by a ring."""
     ranks, network = hosts * each, carried.rate * REACHED
     moved, ring = 1.0, ""
     if work.collective == "alltoall":

@@ -26,7 +26,7 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns theoretical operations/s at the highest clock read under load or the maximum one."""
+    """Returns theoretical operations/s at the highest clock in `readings`, or else at maximum."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})

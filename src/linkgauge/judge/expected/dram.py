@@ -23,13 +23,13 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest rates of host threads in the memory of their node, in payload bytes/s. `rates`
-    maps a node and an operation to the rates of paths, on this node or a similar one."""
+    """The highest rates that host threads reached in their node's memory, in payload bytes/s.
+    `rates` has them by (node, operation) and by path. The path may be on a similar node."""
 
     rates: dict[tuple[int, str], dict[Path, float]] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the best rate of other paths than the transfer's own; None if none is known."""
+        """Returns the best rate of paths other than the transfer's path; None if none is known."""
         own = (transfer.source, transfer.destination)
         known = self.rates.get((transfer.engine.owner.index or 0, _operation(transfer)), {})
         return max((rate for path, rate in known.items() if path != own), default=None)
@@ -88,8 +88,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the use of a node's memory by a device. If `alone` is true, the device transfers
-        alone, and rates measured with host threads do not limit it."""
+        """Returns the part of a device's path that is a node's memory. It is empty if no rate is
+        known, or if only host threads' rate is known and the device transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

@@ -57,7 +57,7 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """Computes the bus bandwidth of large calls. `notes` name the library and its settings."""
+    """Computes bus bandwidths, leaving out startup. `notes` name the library and its settings."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -75,7 +75,7 @@ class ExchangeRates:
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def bounds(self, devices: tuple[str, ...]) -> Bounds:
-        """Returns bounds for verdicts; wide bounds for links without known healthy figures."""
+        """Returns bounds for verdicts: of healthy machines for NVLink and xGMI, wide for others."""
         bound, operation = self.bound(devices), self._work.collective
         rings = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
         for pair in self.pairs(devices):
@@ -165,8 +165,8 @@ class ExchangeRates:
         return [f"{_shown(own[0])}: {doubt}" for doubt, own in doubts.items()]
 
     def _slowest(self, devices: Sequence[str], way: Way, *, cost: bool) -> _Slowest | None:
-        """Returns an algorithm's bandwidth and slowest pairs, with overhead if `cost` is true.
-        Returns None if no link limits the algorithm. Raises Unknown for an unknown path."""
+        """Returns the bandwidth and the slowest pairs of algorithm `way`, with overhead if `cost`
+        is true. Returns None if no link limits it. Raises Unknown for an unknown path."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -182,7 +182,7 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between two devices: an upper bound if only its links are known."""
+        """Returns the path between two devices, with a doubt if only the links are known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -217,8 +217,8 @@ class ExchangeRates:
         return path + pcie_path(lanes_of(crossed), "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Returns why `now` devices scale worse than `before`: the pairs with a narrower path, or
-        the new pairs over another kind of link. None if the links show no reason."""
+        """Returns why `now` devices scale worse than `before` devices: the slowest pairs, or else
+        new pairs over another kind of link. Returns None if the links show no reason."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (self._slowest(some, Way(), cost=False) for some in (here, there))

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 class Expectation(msgspec.Struct, frozen=True):
     """The expected figure of a cell. `expected` assumes that transfers share links fairly; `most`
-    is the limit for any sharing. `loose` is true if it is approximate, `sure` if it hardly varies.
+    is the limit for any sharing. The figure is approximate if `loose`, and hardly varies if `sure`.
     Cells are low below the first of `bounds`, perhaps low below the second. `start` is the startup
-    time in seconds. `without` is why no achievable figure is known. `each` are transfers' rates."""
+    time in seconds. `without` is why no achievable figure is known. `each` has transfers' rates."""
 
     expected: Expected
     most: float | None = None
@@ -67,8 +67,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A path, its `kind` (paths of equal kind that share no device or link are equally fast), and a
-    number for each of its devices and links (`names`)."""
+    """A path. Paths of equal `kind` are equally fast if they share no device or link. `names` has a
+    number for each device and link of the path."""
 
     path: ExpectedPath
     kind: int
@@ -86,7 +86,7 @@ class Expectations:
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """Returns a cell's expected figure. If `loaded`, link speeds are those read under load."""
+        """Returns a cell's expected figure. If `loaded`, uses link speeds read under load."""
         transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)

@@ -43,9 +43,9 @@ class Bounds(NamedTuple):
 
 
 class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Published figures of a healthy machine in GB/s. `reached` has figures by size, `asked` is
-    what an operator requires. `machine` and `adapters` (`8 x 400G`) describe one of the `hosts`.
-    `ranks` counts all devices. `why` explains a figure far from the expected figure."""
+    """Published figures of a healthy machine in GB/s. `reached` has figures by size, `expected` is
+    linkgauge's own, `asked` an operator's minimum. `machine` and `adapters` (`8 x 400G`) describe
+    each of the hosts. `ranks` counts all devices. `why` explains a deviation from `expected`."""
 
     machine: str
     hosts: int = 1
@@ -65,7 +65,7 @@ class Healthy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shares(self) -> list[float]:
-        """Returns each figure as a share of the expected rate, at most 1, without startup time."""
+        """Returns figures ÷ `expected`, at most 1, after startup time is subtracted."""
         work = Collective(self.operation, root=0 if has_root(self.operation) else None)
         moved = [work.bytes_on_bus(parse_size(size), self.ranks) / 1e9 for size in self.reached]
         both = zip(moved, self.reached.values(), strict=True)

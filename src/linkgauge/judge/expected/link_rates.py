@@ -44,11 +44,11 @@ H200s at 128 MiB (docs/benchmarks-collectives.md), 75 to 150 of eight."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding. Per byte of
-    payload, it carries at least `least` bytes (0 for requests, or without a theoretical bound), and
-    `cost` bytes with all overhead. `direction` is "up" or "down" (from the host) on a PCIe link,
-    "out" or "in" on an interface. `payload` is false for read requests, which go in the opposite
-    direction. `start` is the startup time in seconds."""
+    """One link or memory that a transfer uses. `rate` is in bytes/s after line coding, and `shown`
+    describes it. Per byte of payload, the link carries at least `least` bytes (0 for requests and
+    answers, or without a theoretical bound), and `cost` bytes with all overhead (`why` explains
+    it). `direction` is "up" or "down" (from the host) on a PCIe link, "out" or "in" on an
+    interface. `payload` is false for requests and answers. `start` is the startup time in s."""
 
     link: str
     rate: float
@@ -187,7 +187,7 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """PCIe packets of `size` bytes of payload. `request` is the bytes of a read (None: a write)."""
+    """PCIe packets of `size` payload bytes. A read requests `request` bytes (None: a write)."""
 
     kind: str
     size: int

@@ -22,7 +22,7 @@ def is_concurrent(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link: the sum of the rates that its transfers reach alone ÷ its own rate."""
+    """The load of each link: the sum of the rates of its transfers when alone ÷ the link's rate."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

@@ -33,7 +33,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the figure to expect if all links were at their best; None if it is no higher."""
+        """Returns the figure with all links at their best; None if not higher than expected."""
         figure = expected.figure
         is_below = not self._degraded.isdisjoint(cell.places) or self._was_slow(cell)
         if figure is None or not is_below:
@@ -95,7 +95,7 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links active. Active links supply unknown ends and rates."""
+    """Returns the accelerator with all links active; unknown facts are as on active links."""
     best = _at_most(accelerator.link, accelerator.link)
     if not any(link.active is False for link in accelerator.links):
         return accelerator if best == accelerator.link else replace(accelerator, link=best)

@@ -1,6 +1,6 @@
 """Corrects reported speeds of PCIe links, which may be too low because idle links are slower. A
 link that carried more than its reported speed allows must have been faster. A reported speed is
-confirmed if the link carried about as much while all other links on the path can carry more."""
+confirmed if the link carried most of what this speed allows, and no link of its path is slower."""
 
 from __future__ import annotations
 

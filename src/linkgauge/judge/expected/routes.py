@@ -82,8 +82,8 @@ class Paths:
     def _find_joined(
         self, begin: Memory, end: Memory
     ) -> tuple[Mapping[tuple[str, str], LinkBundle], Sequence[tuple[Wire, str]], ExpectedPath]:
-        """Returns the fabric links between two memories by their ends, the PCIe links with
-        directions, and doubts about them with the host nodes whose memory they reach."""
+        """Returns how two memories are joined: the fabric links by their ends, the PCIe links with
+        directions, and an ExpectedPath that has only doubts and the host nodes involved."""
         here, there = str(begin), str(end)
         wiring = self.machine.wiring
         crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)

@@ -30,7 +30,7 @@ this much or less."""
 
 
 class _Xz:
-    """Reads .xz in limited memory, because a hostile file could demand all of it."""
+    """Reads .xz files with limited memory, because a hostile file could use up all memory."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed

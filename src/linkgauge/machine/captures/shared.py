@@ -47,7 +47,7 @@ _STATED = frozenset((
 
 class SharedTexts:
     """Replaces texts of documents by pseudonyms, equal texts by equal pseudonyms. Keeps words of
-    hardware and those in `own` (linkgauge's) and, in command lines only, those in `options`.
+    hardware, linkgauge's own words (`own`) and, in command lines only, the words in `options`.
     `named` maps names in lower case to pseudonyms that are already given."""
 
     def __init__(
@@ -185,7 +185,7 @@ class SharedTexts:
 
 
 def _all_in(words: frozenset[str], text: str) -> bool:
-    """Whether a text has no identifiers, and only these words or short ones by a digit (`x16`)."""
+    """Whether a text has no identifiers, and only `words` or short words next to digits (`x16`)."""
     text = _PCI.sub("", text)
     if _IDENTIFIER.search(text):
         return False

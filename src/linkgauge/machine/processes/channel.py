@@ -105,7 +105,7 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Runs a command and sends its answer by `say`. Raises only errors that are unexpected."""
+    """Runs `action` and sends the answer by `say`. Unexpected errors are sent and also raised."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -118,7 +118,7 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection. It loads faster than multiprocessing, with fewer system calls."""
+    """One end of a connection. Loads faster than multiprocessing and makes fewer system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end

@@ -52,7 +52,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Kills this process GRACE_SECONDS after its parent ends: a profiler may still fetch data."""
+    """Kills this process GRACE_SECONDS after its parent ended, so that a profiler can finish."""
 
     def wait() -> None:
         left = select.poll()

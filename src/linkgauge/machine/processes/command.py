@@ -18,7 +18,7 @@ _LOOK = 0.02
 
 
 def start(command: str | Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """Starts a command in its own process group; a text runs in the shell. Raises OSError."""
+    """Starts a command in its own process group; a text runs in a shell. `how` goes to Popen."""
     return subprocess.Popen(  # noqa: S603  # what the user has asked for
         command,
         shell=isinstance(command, str),

@@ -144,7 +144,7 @@ class Process:
         self._end()
 
     def abandon(self) -> None:
-        """Kills the process without waiting: a driver may take long. May be called again."""
+        """Kills the process, without waiting for drivers to close. May be called again."""
         if self._channel.fileno() >= 0:
             self.process.kill()
             self._channel.socket.close()

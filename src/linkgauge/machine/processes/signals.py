@@ -22,7 +22,7 @@ def ignore_ending() -> None:
 
 
 class Signals:
-    """A context in which a subclass's `_interrupt` replaces Python's handlers of ending signals."""
+    """A context in which the subclass's `_interrupt` handles the signals that end a run."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
