@@ -186,7 +186,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Sets the file of -Z, which rccl-tests also names by -x or --output_file."""
+    """Sets the file of -Z to that of -X or, as in rccl-tests, of -x or --output_file."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)
