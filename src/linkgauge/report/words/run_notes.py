@@ -116,7 +116,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Formats two groups' medians and shares in %: `396.10 or 356.20 GB/s, 60 : 40`."""
+    """Formats medians and shares of two groups of samples: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -125,7 +125,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """Cells with errors above the precision `asked`, worst first. `unknown` have no interval."""
+    """Cells with errors above precision `asked`, worst first; `unknown` more have no interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -165,7 +165,7 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Returns advice on more precise figures: a longer time budget, or less load if `is_busy`."""
+    """Returns advice on more precise figures: a longer time budget or, if `is_busy`, less load."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     aim = format_duration(run.budget.aim) if run.budget else ""

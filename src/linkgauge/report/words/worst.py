@@ -97,7 +97,8 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns each cell's share of the reference, figure, name and reference, the lowest first."""
+    """Returns share, figure, name and reference of each cell with `verdict`, the lowest share
+    first. The share is what part of the reference the figure reaches."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
