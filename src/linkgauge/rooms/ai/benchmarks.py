@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """Defaults for a CPU or an accelerator. `trained` is the model for training, `prompts` are
-    lengths in tokens. `batches` are for the first of `numbers`, `few` for other number types."""
+    """Defaults for a CPU or an accelerator. `trained` is the training model, `prompts` are lengths
+    in tokens. Batch sizes are `batches` for the first of `numbers`, `few` for the others."""
 
     model: ModelName
     trained: ModelName

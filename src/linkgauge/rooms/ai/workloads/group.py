@@ -261,7 +261,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Sets the products per piece. Returns the seconds of the slower copy, and of computing."""
+        """Sets how often to multiply. Returns the seconds of the slower copy, and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:
