@@ -151,8 +151,8 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Runs `task` in a child process, which is killed at the task's deadline. Its output goes to a
-    file in `folder`. Calls `step` with the name of each step."""
+    """Runs `task` in a child process until the task's deadline, then kills the process. Output goes
+    to a file in `folder`. Calls `step` with the name of each step."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
