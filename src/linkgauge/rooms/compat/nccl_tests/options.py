@@ -61,8 +61,7 @@ def _or_all(words: Iterable[str]) -> Callable[[str], str | None]:
 
 
 class NcclOptions(ToolOptions):
-    """Options of nccl-tests. Sizes are in bytes. None stands for all reductions in `reduction` and
-    for all types in `number`."""
+    """Options of nccl-tests, with sizes in bytes. `reduction` and `number` are None for all."""
 
     threads: int = option("-t,--nthreads <num threads>", "", whole, 1, least=1)
     gpus: int = option("-g,--ngpus <gpus per thread>", "", whole, 1, least=1)

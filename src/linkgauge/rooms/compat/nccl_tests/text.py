@@ -143,8 +143,7 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Returns how NCCL_TESTS_SPLIT or NCCL_TESTS_SPLIT_MASK splits the ranks into groups, or None
-    if both are unset. Raises Unable if a value cannot be read."""
+    """Returns how NCCL_TESTS_SPLIT(_MASK) splits ranks, or None. Raises Unable if it is garbled."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 

@@ -24,7 +24,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """A path's samples, one per iteration: bytes/s, or s without `bytes`. `tag` is like `H2D`."""
+    """A path's samples per iteration: bytes/s, or seconds without `bytes`. `tag` is like `H2D`."""
 
     tag: str
     path: str
