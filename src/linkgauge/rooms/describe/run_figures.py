@@ -110,7 +110,7 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
     """Returns relative standard deviations of samples, repetitions and runs as texts in percent, by
-    kind of path. One run does not show the last: they are those of recorded machines."""
+    kind of path. The last come from recorded machines, because one run does not show them."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]
