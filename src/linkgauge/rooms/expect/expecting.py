@@ -40,7 +40,8 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell avoids devices `away`, or is one copy from or to such a device by another."""
+    """Whether a cell uses no device in `away` (devices of other hosts), or is one copy from or to
+    such a device by an engine of the first host."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
