@@ -138,7 +138,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns each group's last run, and its other runs after `since` (µs) up to MOST_FIGURES."""
+    """Returns each host and label's last run, and others after `since` (µs) up to MOST_FIGURES."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
