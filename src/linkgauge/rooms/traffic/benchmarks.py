@@ -118,7 +118,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Returns users without a device. A thread acts as a stream, on at most half of the CPUs."""
+    """Returns users without a device: threads act as its streams, on at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
