@@ -37,7 +37,7 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
     """A placement. `emulator` has the CPUs of all threads other than vCPUs. `nodes` has the host
     nodes of each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
-    `device_cells` has cells by devices' host addresses. If `page_size` is None, pages stay."""
+    `device_cells` has cells by devices' host addresses. `page_size` is None if it stays."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -49,7 +49,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement to pass the failed checks `found`, or None if the host is too small."""
+    """Returns a placement without findings of checks `found`, or None if the host is too small."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -143,7 +143,7 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest core has `threads` CPUs, all of one core if `whole`. Nodes keep `spared` cores
+    """A guest core has `threads` CPUs, of one host core if `whole`. Nodes keep `spared` cores
     free."""
 
     threads: int
