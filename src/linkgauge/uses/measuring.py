@@ -106,7 +106,7 @@ def carry_out(
 
 
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
-    """Plans a run. Raises InputError if a limit fits no benchmark, or none is for these devices."""
+    """Plans a run. Raises InputError if a limit fits no benchmark, or all are for other devices."""
     plan = session.plan(observer)
     display.refuse_unmatched(plan, session.machine)
     return plan
