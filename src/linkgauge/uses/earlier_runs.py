@@ -45,9 +45,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs in the history. Returns the run with ranges
-    that earlier runs imply, and a line on its differences or on a failure to read the history. The
-    line is None without earlier runs, and for incomplete, profiled or very large runs."""
+    """Compares a judged run with earlier runs in the history. Returns the run with ranges that
+    earlier runs imply, and a line that says how the run differs, or why the history cannot be read.
+    The line is None without earlier runs, and for incomplete, profiled or very large runs."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -96,8 +96,8 @@ def usual_seconds(plan: Plan, machine: Machine, settings: Settings) -> float | N
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """Returns earlier runs with the machine, state and settings of `first`, oldest first, without
-    the runs in `used`. `say` gets the reason if the history cannot be read."""
+    """Returns earlier runs whose machine, state and settings are those of `first`, oldest first,
+    but not the runs in `used`. `say` gets the reason if the history cannot be read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})

@@ -41,10 +41,10 @@ def keeper_of(
 
 @contextmanager
 def opened_by_launch(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session of this process, with its running worker `first`, or for work by several
-    processes, of all ranks that a launcher (mpiexec, mpirun, srun) started. Only rank 0
-    gets the session; the other ranks take part and end with SystemExit. Raises InputError if the
-    request does not fit the launch, and RankLost if a rank is lost."""
+    """Opens a session: of this process, with its running worker `first`, or for work that spans
+    processes, of all ranks that a launcher (mpiexec, mpirun, srun) started. Then only rank 0 gets
+    the session; other ranks take part and end with SystemExit. Raises InputError if the request
+    does not fit the launch, and RankLost if a rank is lost."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened(request, first) as session:
@@ -106,7 +106,7 @@ def carry_out(
 
 
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
-    """Plans a run. Raises InputError if a limit fits no cell of the plan."""
+    """Plans a run. Raises InputError if a limit fits no benchmark, or all are for other devices."""
     plan = session.plan(observer)
     display.refuse_unmatched(plan, session.machine)
     return plan
@@ -144,7 +144,7 @@ def concluded(
 
 @contextmanager
 def stoppable(observer: Observer, folder: Callable[[], Path | None]) -> Iterator[None]:
-    """If a second signal (SIGINT, SIGTERM) ends this block, prints how to resume the run."""
+    """Prints how to resume the run if a second SIGINT or SIGTERM (SystemExit) ends the block."""
     try:
         yield
     except SystemExit:

@@ -106,7 +106,7 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Parses a comparison's options. By default, `detect` is twice `least`. Raises InputError."""
+    """Parses a comparison's options. `detect` is by default 2 × `least`. Raises InputError."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

@@ -102,7 +102,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def deciding_lines(run: Run) -> Iterator[Line]:
-    """Yields notes on recomputed ranges and, if simulated, assumed facts and ineffective faults."""
+    """Yields notes on recomputed ranges and a simulation's assumptions and ineffective faults."""
     if run.ranges == "anew":
         yield Noted(f"ranges are {ANEW}").line()
     if not run.simulated:
@@ -116,7 +116,7 @@ def deciding_lines(run: Run) -> Iterator[Line]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Formats two groups of samples, the larger first: `396.10 or 356.20 GB/s, 60 : 40`."""
+    """Formats medians and shares of two groups of samples: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -125,7 +125,7 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """Cells that missed the precision, the worst first. `unknown` counts cells without interval."""
+    """Cells with errors above precision `asked`, worst first; `unknown` more have no interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -165,7 +165,7 @@ def _how_to_go_on(run: Run) -> str:
 
 
 def more_precise(run: Run, *, is_busy: bool = False) -> str:
-    """Returns advice on how to get more precise figures, such as a time budget."""
+    """Returns advice on more precise figures: a longer time budget or, if `is_busy`, less load."""
     if run.finished is None:
         return f"; {_how_to_go_on(run)}"
     aim = format_duration(run.budget.aim) if run.budget else ""

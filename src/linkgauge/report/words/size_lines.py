@@ -23,7 +23,7 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """Yields the fitted line of each path, or only the ranges if there are more than `most`."""
+    """Yields each path's fitted line; above `most` paths, only the ranges of the lines' values."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))

@@ -24,8 +24,8 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. `equivalent` has the findings that state the fact, and `group`
-    those that explain it. `cause` is the headline of `group` if that differs."""
+    """The worst fact about a run, stated by `what` and by the findings `equivalent`, if any.
+    `group` explains the fact. `cause` is the headline of `group` if it differs from `what`."""
 
     what: Line
     group: FindingGroup | None = None
@@ -97,7 +97,8 @@ def more_of(found: Sequence[object]) -> str:
 
 
 def lowest_cells(run: Run, verdict: Verdict = "low") -> list[tuple[float, str, str, str]]:
-    """Returns share, figure, name and reference of cells with `verdict`, the lowest share first."""
+    """Returns share, figure, name and reference of each cell with `verdict`, the lowest share
+    first. The share is what part of the reference the figure reaches."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

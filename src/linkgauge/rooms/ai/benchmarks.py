@@ -30,8 +30,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """Defaults for a CPU or an accelerator. `trained` is the model for training. The first number
-    type in `numbers` is measured with all `batches`, the others only with the batches `few`."""
+    """Defaults for a CPU or an accelerator. `trained` is the training model, `prompts` are lengths
+    in tokens. Batch sizes are `batches` for the first of `numbers`, `few` for the others."""
 
     model: ModelName
     trained: ModelName

@@ -132,7 +132,7 @@ def _refusal(machine: str) -> InputError:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns full names of `asked` or, if empty, of all but `serving`. Raises InputError."""
+    """Returns full names of workloads, by default of all but `serving`. Raises InputError."""
     from linkgauge.model.names import UnknownName, hint
 
     there = _workload_names()

@@ -1,4 +1,4 @@
-"""Adds the report's section on AI workloads. Imports its code only if a run has workloads."""
+"""Adds a report section on AI workloads. Loads the section's code only if a run has workloads."""
 
 from __future__ import annotations
 

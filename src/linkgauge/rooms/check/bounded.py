@@ -54,8 +54,8 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """Returns what to measure in `seconds`. Draws other pairs of devices each minute, so that
-    repeated checks cover all pairs. Raises InputError for an absent backend or device."""
+    """Returns what to measure in `seconds`. Draws pairs of devices at random, others each minute,
+    so that repeated checks cover all. Raises InputError for an absent backend or device."""
     request, settings = session.request, session.request.settings
     planned = partial(make_plan, machine=session.machine, sizes=settings.sizes, profile=PROFILE)
     with_host = not request.backends or "host" in request.backends
@@ -151,8 +151,8 @@ class _Leader(Process):
 def measure_within(
     task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
 ) -> Bounded:
-    """Runs a task in a process, which is killed at the deadline and writes its output to `folder`.
-    Calls `step` with the name of each step."""
+    """Runs `task` in a child process until the task's deadline, then kills the process. Output goes
+    to a file in `folder`. Calls `step` with the name of each step."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None

@@ -163,7 +163,7 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Prints `not ok` and ends the process at the deadline, because a file system may hang."""
+    """Prints `not ok` and exits with 1 if the block, such as a file access, hangs at `deadline`."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

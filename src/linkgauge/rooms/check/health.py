@@ -43,8 +43,8 @@ Reason = Literal[
 
 
 class Health(BriefRepr, msgspec.Struct, frozen=True):
-    """A node's health at a date and time (RFC 3339). `lost` has cells worse than the baseline, and
-    `unlike` facts that differ from it. `devices` are the numbers of found and expected devices."""
+    """A node's health at time `at` (RFC 3339). `lost` has cells worse than the baseline, `unlike`
+    has differing facts. `devices` are the found and expected numbers if devices are missing."""
 
     reason: Reason
     bounded: Bounded
@@ -82,7 +82,8 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """Judges a brief run. If a cell took more than `timeout` seconds, the node counts as hung."""
+    """Judges a brief run by limits, a baseline and the expected number of `devices`. A step that
+    was cut off after more than `timeout` seconds counts as a hang."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"

@@ -75,8 +75,8 @@ class Meter:
         optional: bool = False,
         figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
-        """Measures cells, and prints errors to stderr. `optional` is true if skipped cells are no
-        error. `figure` is by default a rate for copies, and a latency for other operations."""
+        """Measures cells, and prints errors to stderr. If `optional`, skipped cells are no errors.
+        `figure` is by default a bandwidth for copies, and a latency for other operations."""
         if not cells:
             return ()
         rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)

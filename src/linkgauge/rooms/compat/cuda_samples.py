@@ -124,7 +124,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_options(kind: type[_O], arguments: Sequence[str]) -> _O:
-    """Reads options with 0 to 2 dashes, in lower or upper case. Raises UsageError for others."""
+    """Reads options with 0 to 2 dashes, in any case. Raises UsageError for unknown options."""
     known = {flag.lower(): flag for option in kind.table() for flag in option.flags}
     words = []
     for argument in arguments:

@@ -73,8 +73,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @contextmanager
 def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
-    """Opens two meters, with and without peer access. They are the same unless the backend is cuda
-    and has several devices. If `tells`, prints the name of a simulated machine."""
+    """Opens two meters, one with and one without peer access; only one meter unless there are
+    several CUDA devices. If `tells`, prints the name of a simulated machine."""
     with ExitStack() as held:
         closed = meter = held.enter_context(metered(where, settings, tells=tells))
         if meter.context.backend == "cuda" and len(meter.context.devices) > 1:

@@ -49,8 +49,8 @@ _CLASSES = (0x03, 0x12)
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """What a benchmark needs. Root installs `packages` and runs the commands `root`. The user runs
-    the commands `own`. If `state` is `none`, the benchmark does not suit this machine."""
+    """A tool that a benchmark needs, and what was `found`. Root installs `packages` and runs
+    `root`, the user runs `own`. If `state` is `none`, the benchmark does not suit this machine."""
 
     name: str
     state: Literal["ok", "missing", "optional", "none"]

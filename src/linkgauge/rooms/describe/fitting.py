@@ -110,8 +110,8 @@ class _Links:
         self._share()
 
     def _shares(self, number: int, engine: str, rate: float) -> _Shares:
-        """Returns a link's efficiency, and the cost of opposite traffic, for reads and for writes.
-        If only reads or only writes were measured, the others get the same efficiency."""
+        """Returns a link's efficiency and the cost of opposite traffic, each for reads and for
+        writes. If only one of these was measured, its efficiency is used for both."""
         one = {a: max(self._one.get((number, engine, a), (0.0,))) / rate for a in _ACCESSES}
         both = {
             ways: (max(some) if beside else _middle(some)) / rate

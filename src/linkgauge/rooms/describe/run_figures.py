@@ -109,8 +109,8 @@ def simulated(tree: Tree, figures: Sequence[Figure]) -> list[float | None]:
 
 
 def noises_of(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the relative standard deviations of samples, repetitions and runs, as texts in
-    percent, by kind of path. Those of runs come from recorded machines: one run shows none."""
+    """Returns relative standard deviations of samples, repetitions and runs as texts in percent, by
+    kind of path. The last come from recorded machines, because one run does not show them."""
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for cell in (cell for result in run.results for cell in result.cells):
         logs = [math.log(one) for one in cell.samples if one > 0]

@@ -40,7 +40,8 @@ FIRST_HOST = "node0"
 
 
 def is_shown(cell: Cell, away: Collection[str]) -> bool:
-    """Whether a cell uses only the first host, or is a copy by it from or to a memory in `away`."""
+    """Whether a cell uses no device in `away` (devices of other hosts), or is one copy from or to
+    such a device by an engine of the first host."""
     owners = {str(each.engine.owner) for each in cell.transfers}
     places = owners.union(*({str(m.place) for m in each.memories} for each in cell.transfers))
     others = places & set(away)
@@ -142,7 +143,7 @@ class ExpectedMachine(msgspec.Struct, frozen=True, kw_only=True):
 def expectations_of(
     simulation: Simulation | None, backends: tuple[str, ...] = ()
 ) -> ExpectedMachine:
-    """Returns what a simulated machine, or this machine if it is None, should reach."""
+    """Returns what the simulated machine or, without `simulation`, this machine should reach."""
     settings = replace(PROFILES[PROFILE], simulation=simulation)
     request = RunRequest(settings=settings, profile=PROFILE, backends=backends)
     with opened(request) as session:

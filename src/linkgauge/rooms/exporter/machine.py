@@ -32,8 +32,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """A reading. `age` is in seconds. `value` is None if the reading is too old. `stale` is true if
-    a later reading failed or hangs. `version` rises when `value` changes."""
+    """The last reading, `age` seconds old. `value` is None if it is too old or there is none.
+    `stale` is true if a later reading failed or hangs. `version` rises when `value` changes."""
 
     value: T | None
     age: float | None
@@ -68,7 +68,7 @@ class PeriodicReader(Generic[T]):
         threading.Thread(target=self._take, name=self.name, daemon=True).start()
 
     def wait(self, until: float, deadline: float) -> None:
-        """Waits for the current reading until `until`, unless it has taken over `deadline` s."""
+        """Waits until `until` for the current reading if that began at most `deadline` s ago."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + deadline:
             self._over.wait(max(0.0, until - now))

@@ -25,8 +25,8 @@ _Values = Iterable[tuple[_Labels, float]]
 
 
 class Convention(NamedTuple):
-    """A metric's name and unit in OpenTelemetry. `more` makes attributes from a sample's labels.
-    `instead` names the labels that they replace."""
+    """A metric's name and unit in OpenTelemetry. `more` converts a sample's labels to attributes,
+    which replace the labels named in `instead`."""
 
     name: str
     unit: str

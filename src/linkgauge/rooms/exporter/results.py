@@ -43,7 +43,7 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """Selects runs by `host`, `simulated` and `label` (None: all) that have all of `benchmarks`."""
+    """Selects runs by `host`, `simulated`, `label` (None: any). They must have all `benchmarks`."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -138,7 +138,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns each host and label's last run, and more after `since` (µs), up to MOST_FIGURES."""
+    """Returns each host and label's last run, and others after `since` (µs) up to MOST_FIGURES."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

@@ -1,4 +1,4 @@
-"""Serves the page that Prometheus scrapes. Keeps its parts as text until their sources change."""
+"""Serves a page for Prometheus. Caches each part of it as text until the part's source changes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Defines benchmarks of network interfaces between ranks: pairs, and two patterns of TransferBench
-1.66. In `nicrings`, all interfaces form rings. In `nica2a`, each interface sends to its group."""
+1.66, rings (`nicrings`) and groups with traffic between all members (`nica2a`)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """Returns each rank's usual interface or, with `gpus`, the interface nearest its GPU."""
+    """Returns each rank's fastest interface or, if `gpus`, the interface nearest its GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)

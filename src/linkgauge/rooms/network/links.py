@@ -41,8 +41,8 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """How to reach a rank's buffer: by the rank's listening `port`, the secret `token` and the
-    interfaces' `addresses`, by UCX (`mapped`), or by another tool's port (`outside`)."""
+    """How to reach a rank's buffer `number`: by TCP with the listening `port`, the secret `token`
+    and the interfaces' `addresses`, by UCX (`mapped`), or by another tool at port `outside`."""
 
     port: int
     token: bytes
@@ -61,7 +61,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 
 class Way(NamedTuple):
-    """A connection's `own` and `far` address, both IPv4 or IPv6. `words` describes both ends."""
+    """A connection from address `own` of interface `device` to `far`. `words` names both ends."""
 
     own: str
     far: str

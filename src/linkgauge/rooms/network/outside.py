@@ -36,8 +36,8 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """A tool's task: to move `size` bytes `loops` times. `device` is an RDMA device or None; `host`
-    is None on the server."""
+    """A tool's task: to move `size` bytes `loops` times. `device` is an RDMA device or None, `host`
+    the server or None on the server itself. Results may go to `file`."""
 
     size: int
     loops: int
@@ -61,7 +61,7 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Returns the program's path. Raises Unsupported without it, or without `needs` in its help."""
+    """Returns the program's path. Raises Unsupported if missing, or if its help lacks `needs`."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
@@ -160,7 +160,7 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether /proc/net shows a listener at a port. The tool must not see a test connection."""
+    """Whether a socket listens at a port, by /proc/net: a test connection would reach the tool."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]
@@ -227,7 +227,7 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the time of all loops at the received rate. Raises BackendError if iperf3 failed."""
+    """Returns the time of all loops at the received rate. Raises BackendError without a rate."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -267,7 +267,7 @@ def perftest_seconds(program: str, call: ToolCall, _: bytes = b"") -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a positive figure. Raises BackendError for others, which a busy CPU may cause."""
+    """Returns a positive, finite value, else raises BackendError. A busy CPU may cause others."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

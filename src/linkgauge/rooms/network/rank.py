@@ -100,7 +100,7 @@ class NetRank(RankBackend):
         self._counted = counts_of(connections)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank refuses a transfer. None leaves the decision to rank 0."""
+        """Returns why this rank refuses a transfer, or None if it leaves that to rank 0."""
         return refused(self._rules(transfer))
 
     def _rules(self, transfer: Transfer) -> Iterator[tuple[object, Reason]]:

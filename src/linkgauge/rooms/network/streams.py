@@ -39,7 +39,7 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Moves bytes from the monotonic time `at` on (None: now). Returns when the first stream began,
+    """Runs streams from the monotonic time `at` on (None: now). Returns when the first one began,
     and the ends of timed copies by `place`. Raises the first error after all streams have ended."""
     if not streams:
         return await_time(at), {}
@@ -59,7 +59,7 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Moves a stream's bytes. The destination sends a message before a pull, or after a push."""
+    """Moves bytes; returns begin and end. The destination signals before a pull, after a push."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -93,7 +93,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Prepares round trips, timed by the side that begins. They raise TookTooLong after silence."""
+    """Prepares round trips, timed by the side that begins. Silence raises TookTooLong in a call."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

@@ -56,8 +56,8 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of a copy, number `place` in its cell. `there` is the other rank's
-    memory. If `moves`, this rank moves the bytes: it puts them if `puts`, else it gets them."""
+    """A rank's part of a copy, number `place` in its cell. `there` is the other rank's memory. If
+    `moves`, this rank puts the bytes (`puts`) or gets them (not `puts`); the other rank waits."""
 
     place: int
     transfer: Transfer

@@ -67,8 +67,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone: pairs of the first N devices. N is the
-    smallest number of devices with a low figure, or where scaling stops for no known cause."""
+    """Returns the pairs of devices to measure alone: those that exchange data among N devices. N is
+    the smallest number with a low figure, or at which scaling stops for no known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -121,7 +121,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _is_below(count: Count, rates: ExchangeRates, devices: tuple[str, ...]) -> bool:
-    """Whether `count` devices' figure is low or, if not judged, well below the bound of rings."""
+    """Whether a figure is low or perhaps low or, if not judged, well below the bound of rings."""
     rate, rings = _once_started(count), count.expected.least
     if count.verdict != "not judged" or not rate or not rings or len(count.points) == 1:
         return count.verdict in ("low", "perhaps low")
@@ -152,7 +152,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the best bus bandwidth, with the startup time (`count.floor`) subtracted."""
+    """Returns the best bus bandwidth, as if the startup time (`count.floor`) were zero."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau

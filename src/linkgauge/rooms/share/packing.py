@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """An archive of a run. `id` names its folder. The files in `left_out` cannot be anonymised."""
+    """An archive with files `names` in a folder `id`. Files in `left_out` cannot be anonymised."""
 
     content: bytes
     id: str

@@ -33,8 +33,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A lasting change of a cell. `ratio` is the last level of the figures divided by the first
-    level. `at` is the time of the first change in seconds."""
+    """A lasting change of a cell. `ratio` is the last level of the figures divided by the first.
+    `at` is the time of the first change, in seconds since the start of the run."""
 
     cell: CellCourse
     ratio: float
@@ -43,7 +43,7 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns the proven changes of at least LEAST, the worst first."""
+    """Returns proven changes of at least the share LEAST: losses, then gains, the largest first."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

@@ -1,5 +1,5 @@
 """Defines the staged traffic test: host threads and a device use one buffer as fast as they can,
-together and alone. The rates of both refer to the same time. Source: the manual page of
+together and alone. Both rates are over the same time. Source: the manual page of
 gc-hosttraffictest, whose tiles correspond to a device's streams."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """A buffer's users: a device's `engine` (`cuda:0.sm`), and host `threads` (`host:0.cpu*7`)."""
+    """Users of a buffer on `node`: a device `engine` (`cuda:0.sm`), `threads` (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -82,8 +82,8 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """Returns the buffer's users for each device. On backend host, threads replace the device.
-    Raises InputError if there is no device or the engine is unknown."""
+    """Returns the buffer's users for each device. On backend host, threads act as the device.
+    Raises InputError if there is no device, or if `kind` is neither sm nor ce."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -94,8 +94,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Returns the pieces in which a device copies. `size` and `payload` are in bytes. Raises
-    InputError for values that no device supports."""
+    """Returns how a device copies: in pieces of `size` bytes, each accessed `payload` bytes at a
+    time. Raises InputError for unsupported values."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -109,7 +109,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns a buffer's users. By default, one CPU of the node is left to start device work."""
+    """Returns a buffer's users. By default, one CPU of the node starts work on the device."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -118,7 +118,7 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Returns users without a device: one thread for each stream, at most half as many as CPUs."""
+    """Returns users without a device: threads act as its streams, on at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"

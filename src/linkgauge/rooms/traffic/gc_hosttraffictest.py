@@ -173,7 +173,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """Returns settings with a fixed number of transfers or, if no tiles take part, a duration."""
+    """Returns settings with a fixed number of transfers or, if no test uses tiles, a duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)

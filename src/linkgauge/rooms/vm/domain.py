@@ -46,7 +46,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """Returns the kind (`core`) and vCPUs of the smallest part that spans cells, or None."""
+        """Returns the smallest part that spans cells, as kind (`core`) and vCPUs, or None."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -59,8 +59,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def suits(self, cells: Sequence[GuestNode]) -> bool:
-        """Whether no part, such as a core, has vCPUs of several cells. False if each vCPU is a
-        socket, but several of them are in a cell."""
+        """Whether no part, such as a core, has vCPUs of several cells. False, too, if each vCPU is
+        a socket and there are more sockets than cells with vCPUs."""
         homes = sum(bool(cell.vcpus) for cell in cells) or 1
         return self.across(cells) is None and not self.vcpus == self.sockets > homes
 

@@ -234,7 +234,7 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """Yields passed-through devices and network adapters, without `unassigned` ones."""
+    """Yields passed-through PCI devices and network adapters, without those marked `unassigned`."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):

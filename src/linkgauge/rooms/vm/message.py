@@ -26,8 +26,7 @@ _COSTS = (
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Returns the lines of the message to the administrator. Without findings that concern the
-    host, or if the domain is not this guest's, returns ()."""
+    """Returns the message's lines; none if nothing concerns the host or the domain is another's."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

@@ -38,7 +38,7 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `linkgauge vm` shows: without a `domain`, the `running` and `defined` domains' names."""
+    """What `linkgauge vm` shows: a `domain` or, if None, `running` and `defined` domains' names."""
 
     machine: Machine
     decision: Decision
@@ -278,7 +278,7 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """Yields an expander per cell that gets cards, a root port per card, and its functions."""
+    """Yields XML that moves cards to their cells: expanders, root ports and PCI functions."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -319,7 +319,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """Returns a PCI function's XML with its new address. A card's first function becomes 0."""
+    """Returns a PCI function's XML with its new address. A card's first function gets number 0."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

@@ -50,7 +50,7 @@ def content(element: Element | None, read: Callable[[str], Value]) -> Value | No
 def keyed(
     elements: Iterable[Element], key: str, read: Callable[[Element], Value]
 ) -> dict[int, Value]:
-    """Returns values by attribute `key`. Raises InputError if a number is missing or repeated."""
+    """Returns values by numeric attribute `key`. Raises InputError if it is missing or repeated."""
     found: dict[int, Value] = {}
     for element in elements:
         index = required(element, key, number)

@@ -9,8 +9,8 @@ from .openai import OpenAiClient, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """Returns a group that sends requests to the workload's server. Raises Unsupported if the
-    workload has no server, MissingPackage, or BackendError if the server does not answer."""
+    """Returns a group that sends requests to the workload's server. Raises Unsupported without a
+    server, MissingPackage without Triton's client, BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

@@ -1,4 +1,4 @@
-"""Sends requests to an inference server, by OpenAI's API or another client, and times answers."""
+"""Sends requests to an inference server and times its answers. Has a client for OpenAI's API."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A server's answer. `ended` is when it was complete. `came` are the times when the tokens of a
-    stream arrived. Times are seconds of the monotonic clock."""
+    """A server's answer, complete at `ended`. `came` has the times at which the pieces of a stream
+    arrived. `tokens` is the number of tokens. Times are seconds of the monotonic clock."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Sends request `number` and reads the answer. Is thread-safe. Raises BackendError."""
+        """Sends request `number` of a sample. Is thread-safe. Raises BackendError if it fails."""
         ...
 
     def close(self) -> None: ...

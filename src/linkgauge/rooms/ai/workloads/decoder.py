@@ -1,5 +1,5 @@
-"""Computes Llama's decoder with few, large matrix products. The cache of keys and values has a
-fixed address, so CUDA graphs can use it. Tests compare with transformers' LlamaForCausalLM."""
+"""Computes Llama's decoder with few, large matrix products. The key-value cache has a fixed address
+for CUDA graphs. Tests compare results with transformers' LlamaForCausalLM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """A layer's weights, laid out as in torch.nn.Linear. `inputs` is for queries, keys, values."""
+    """A layer's weights, as in torch.nn.Linear. `inputs` makes queries, keys and values at once."""
 
     first_norm: Any
     inputs: Any
@@ -30,7 +30,7 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """The cosines and sines of rotary embeddings by position. Half of the sines are negated."""
+    """Rotary embeddings by position. The first half of each row of sines is negated."""
 
     cosines: Any
     sines: Any
@@ -84,7 +84,7 @@ def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
 
 
 def arithmetic_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Arithmetic:
-    """Returns two functions of tensors: a layer's computation before attention, and after it."""
+    """Returns a layer's computations before and after attention; without addmm if `to_compile`."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -132,7 +132,7 @@ class Arithmetic(NamedTuple):
     after: Callable[..., Any]
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
-        """Computes a layer. x and the result have the shape (batch, tokens, hidden)."""
+        """Returns the output for `x`, both (batch, tokens, hidden), with embeddings `turn`."""
         queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
         mixed = attend(queries, keys, values).reshape(x.shape)
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
@@ -195,7 +195,7 @@ _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficie
 
 
 class Decoder:
-    """A Llama model with random weights. Unless `resident`, `run` must be given the layers."""
+    """A Llama model with random weights. If not `resident`, layers must be passed to `run`."""
 
     def __init__(
         self, site: Site, asked: Workload, positions: int, *, resident: bool = True
@@ -225,8 +225,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores of the next token (batch, vocabulary) for `tokens` (batch, tokens),
-        the first at position `start`. `layers` and `arithmetic` replace the decoder's own."""
+        """Returns the scores (batch, vocabulary) of the next token. `tokens` (batch, tokens) begin
+        at position `start`. `layers` and `arithmetic` replace the decoder's own."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = Rotary(*(table[start : start + tokens.shape[1]] for table in self.rotary))

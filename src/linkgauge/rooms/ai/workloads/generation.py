@@ -40,7 +40,7 @@ def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int
 
 
 class Inference(Work):
-    """Inference by our decoder or, with `reference`, by transformers' own model of its weights."""
+    """Inference by linkgauge's decoder or, with `reference`, by transformers with equal weights."""
 
     def __init__(
         self, decoder: Decoder, asked: Workload, reference: Reference | None = None
@@ -224,7 +224,7 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes how far scores are from the expected ones; None if rounding explains it."""
+    """Returns a message if scores' relative error is above the tolerance of `numbers`, or None."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error

@@ -42,7 +42,7 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, work: Work
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Profiles a loop if `asked.trace`. Returns operations' shares of time, and the file."""
+    """Profiles a loop if `asked.trace` is set. Returns operations' time shares and a trace path."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -95,8 +95,8 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload that runs in loops. `steps` counts the tokens, bytes or steps of a loop. `needed`
-    is the device memory in bytes."""
+    """A workload that runs in loops. `steps` is the number of tokens or bytes in a loop, or 1 for a
+    training step. `needed` is the device memory in bytes."""
 
     steps: int
     needed: int
@@ -215,7 +215,7 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """Copies in, computes, copies out. Computing takes `asked.balance` % of the slower copy."""
+    """Copies in, computes, copies out. Computes for `asked.balance` % of the slower copy's time."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -261,7 +261,7 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Sets the number of products. Returns the seconds of the slower copy and of computing."""
+        """Sets how often to multiply. Returns the seconds of the slower copy, and of computing."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:

@@ -1,4 +1,4 @@
-"""Runs transformers' LlamaForCausalLM with the decoder's weights, to compare or measure it."""
+"""Runs transformers' LlamaForCausalLM with the decoder's weights, as a check or as a workload."""
 
 from __future__ import annotations
 

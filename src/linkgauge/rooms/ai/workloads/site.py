@@ -83,8 +83,8 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported, which names `batch`, if `needed` bytes exceed the free memory and the
-        `held` bytes already allocated (None: not checked), or if an allocation fails."""
+        """Raises Unsupported, which names `batch`, if `needed` bytes exceed free memory plus the
+        `held` allocated bytes (None: not compared), or if the block runs out of memory."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -143,7 +143,7 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of a call in the fastest of several tries. A first try loads kernels."""
+    """Returns the seconds of a call of `work`: the best of several means. Warms up first."""
 
     def several() -> None:
         for _ in range(times):

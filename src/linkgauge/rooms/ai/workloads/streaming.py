@@ -20,7 +20,7 @@ SLOTS = 2
 
 class _Moving(Work):
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds how much of a loop the link, and the device, would be busy at their full rates."""
+        """Adds the shares of a loop's time that link and device need at their full rates."""
         needs, rates = done.demands, done.rates
 
         def use(*parts: tuple[float, float | None]) -> float | None:

@@ -51,8 +51,8 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Runs a program. Returns 1 for wrong elements or less than 90% of NCCL_TESTS_MIN_BW, 5 for
-    unsupported options, 255 for an unreadable command line, else as `linkgauge run` does."""
+    """Runs a program. Returns 1 for wrong elements or a mean below 90% of NCCL_TESTS_MIN_BW, else
+    the code of `linkgauge run`. Raises Unable (code 5) or UsageError (code 255) for options."""
     program = where.name
     with printing_once():
         options = nccl_options(arguments)
@@ -139,7 +139,7 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces sizes as nccl-tests does, so that 2 buffers (3 with checks) leave 2 to 5 GiB."""
+        """Lowers sizes as nccl-tests does: 2 buffers (3 with checks) leave 2 to 5 GiB free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)

@@ -61,8 +61,7 @@ def _or_all(words: Iterable[str]) -> Callable[[str], str | None]:
 
 
 class NcclOptions(ToolOptions):
-    """Options of nccl-tests. Sizes are in bytes. None stands for all reductions in `reduction` and
-    for all types in `number`."""
+    """Options of nccl-tests, with sizes in bytes. `reduction` and `number` are None for all."""
 
     threads: int = option("-t,--nthreads <num threads>", "", whole, 1, least=1)
     gpus: int = option("-g,--ngpus <gpus per thread>", "", whole, 1, least=1)
@@ -186,7 +185,7 @@ def nccl_options(arguments: Sequence[str]) -> NcclOptions:
 
 
 def _find_report(given: dict[str, Any]) -> None:
-    """Sets the file of -Z, which rccl-tests also names by -x or --output_file."""
+    """Sets the file of -Z to that of -X or, as in rccl-tests, of -x or --output_file."""
     if "format" not in given:
         return
     policy = given.pop("policy", None)

@@ -41,7 +41,7 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A table line: operations out of place and in place, their bytes, and the number of ranks."""
+    """A table line: one collective out of place and in place, with `size` in bytes."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -81,7 +81,7 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields lines to measure together, endlessly for `-N 0`. Raises Unable for an unknown root."""
+    """Yields blocks of lines to measure, endlessly for `-N 0`. Raises Unable for an absent root."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -143,8 +143,7 @@ _SPLIT = re.compile(rf"(AND|&|OR|\||MOD|%|DIV|/)\s*{_NUMBER}", re.IGNORECASE)
 
 
 def split_of_environment() -> str | None:
-    """Returns how NCCL_TESTS_SPLIT or NCCL_TESTS_SPLIT_MASK splits the ranks into groups, or None
-    if both are unset. Raises Unable if a value cannot be read."""
+    """Returns how NCCL_TESTS_SPLIT(_MASK) splits ranks, or None. Raises Unable if it is garbled."""
     split = variable("NCCL_TESTS_SPLIT", "", _split)
     return variable("NCCL_TESTS_SPLIT_MASK", "", _mask) or split
 
@@ -309,7 +308,7 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, enough: bool | None) -> Iterator[str]:
-    """Yields the lines below the table. `wrong` counts wrong elements; `mean` is in GB/s."""
+    """Yields the lines below the table. `mean` is in GB/s; `enough` is None without a minimum."""
     said = {None: "", True: "OK", False: "FAILED"}[enough]
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     # As C's %g. For 0/0, C prints -nan on x86.

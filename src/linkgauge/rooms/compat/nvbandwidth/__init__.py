@@ -46,8 +46,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 @printing_once()
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Runs a command line. Returns 1 for bad usage or an unknown test, else the exit code of
-    `linkgauge run`; nvbandwidth itself returns 0 after errors."""
+    """Runs a command line. Returns the exit code of `linkgauge run`, or 1 for an unknown test;
+    nvbandwidth itself returns 0 after errors. Raises UsageError for other bad usage."""
     options = parse(arguments, dialect.options)
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
@@ -114,8 +114,7 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Returns a test's benchmark. Under mpirun, a test for one process gets no cells, because no
-    process has all devices."""
+    """Returns a test's benchmark, without cells under mpirun if the test is for one process."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)

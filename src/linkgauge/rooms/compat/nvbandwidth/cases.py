@@ -129,7 +129,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test. `about` describes it in the list of tests; `heading` is printed above its matrix."""
+    """A test: its benchmark, the heading of its matrix, and its text in the list of tests."""
 
     row: Row
     heading: str

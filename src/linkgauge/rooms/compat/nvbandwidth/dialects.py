@@ -124,9 +124,9 @@ GIT_VERSION = f"linkgauge {__version__}"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A version of nvbandwidth, or a derived tool. `misprints` are errors in headings, by test.
-    `spread` says which variation is printed, if any. If `is_brief` is true, no devices are listed.
-    If `has_bulk` is true, kernels make bulk copies."""
+    """A version of nvbandwidth, or a derived tool. `misprints` are wrong words in headings, by test
+    name. `spread` says which variation is printed, if any. If `is_brief`, devices are not listed.
+    If `has_bulk`, kernels make bulk copies by default."""
 
     name: str
     version: str

@@ -47,8 +47,8 @@ class TestMatrix(Matrix, frozen=True):
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a test. `reasons` say why the status is not Passed. `shares` has the figures
-    in % of the theoretical figures."""
+    """The outcome of a test. `reasons` say why the status is not Passed. `better` is `higher` or
+    `lower`. `samples` are printed lines. `shares` are in % of the theoretical figures."""
 
     name: str
     status: str
@@ -65,7 +65,7 @@ class Misprint(msgspec.Struct, frozen=True):
 
 
 class Outcomes(NamedTuple):
-    """Makes outcomes for `devices` by a tool's options. An empty `only_rows` selects all rows."""
+    """Converts results by a tool's options. `only_rows` names a matrix's rows (empty: all)."""
 
     devices: Sequence[Device]
     use_mean: bool

@@ -62,7 +62,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` measure and return lines and figures. Needs two NPUs if `between`."""
+    """A test case: parts that measure and return lines and figures. Needs two NPUs if `between`."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -70,7 +70,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 class PathGroup(NamedTuple):
-    """Paths of concurrent copies. If `total` is not empty, a line of that name shows the total."""
+    """Paths of concurrent copies. Unless `total` is empty, a line `[tag] total` shows their sum."""
 
     paths: Sequence[CopyPath]
     tag: str = ""

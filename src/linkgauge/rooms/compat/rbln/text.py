@@ -24,7 +24,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The samples of a path, one for each iteration: bytes/s, or seconds if `bytes` is None."""
+    """A path's samples per iteration: bytes/s, or seconds without `bytes`. `tag` is like `H2D`."""
 
     tag: str
     path: str

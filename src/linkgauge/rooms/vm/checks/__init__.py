@@ -1,4 +1,4 @@
-"""Checks a virtual machine with functions `check_…` of a DomainEvidence. docs/vm.md lists them."""
+"""Checks a virtual machine by functions `check_…`, which take a DomainEvidence (see docs/vm.md)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """The findings of a domain. `suited` is a better placement. `too_much` is true if the host is
-    too small for any placement, `is_best` if no plan is better than the domain's placement."""
+    """The findings of a domain, and a placement `suited` that is better. If `too_much`, the host is
+    too small for any placement. If `is_best`, no better placement than the domain's was found."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None

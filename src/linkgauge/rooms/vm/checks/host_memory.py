@@ -45,7 +45,7 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """Returns the bytes of a cell's huge pages, 0 for the host's default, None without them."""
+    """Returns a cell's huge page size in bytes (0: the host's default), or None without any."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -80,7 +80,7 @@ def by_policy(case: DomainEvidence, cell: GuestNode, policy: MemoryPolicy) -> It
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """Checks that each cell's vCPUs run near its memory. Assumes that nodes share it evenly."""
+    """Checks that each cell's vCPUs run near its memory, assumed to be spread evenly over nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))

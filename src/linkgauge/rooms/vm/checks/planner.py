@@ -1,5 +1,6 @@
-"""Plans where vCPUs and memory go. Changes only settings with a finding. Uses the devices' nodes
-first. With enough cores, leaves a core of each node to the emulator, IO threads and the host."""
+"""Plans where vCPUs and memory go, first on the devices' nodes. Changes only settings that a
+finding concerns. With enough cores, leaves one per node to the emulator, IO threads and the
+host."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
     """A placement. `emulator` has the CPUs of all threads other than vCPUs. `nodes` has the host
     nodes of each cell, or of cell 0 if the domain has no cells; if empty, memory stays where it is.
-    `page_size` is in bytes; None means that the page size stays."""
+    `device_cells` has cells by devices' host addresses. `page_size` is None if it stays."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -48,7 +49,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """Returns a placement that mends the checks in `found`, or None if the host is too small."""
+    """Returns a placement without findings of checks `found`, or None if the host is too small."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
     if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
@@ -76,8 +77,8 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Rates a placement (less is better) by the number of vCPUs that no CPU can run, that share a
-    CPU, and that span nodes, then by the distance from vCPUs to memory and devices."""
+    """Rates a placement (less is better) by the vCPUs that have no CPU, the vCPUs that share one
+    and the vCPUs that span nodes, then by the distance from vCPUs to memory and devices."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
@@ -142,8 +143,8 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """A guest core uses `threads` CPUs of one host core or, unless `whole`, any CPU.
-    Each node keeps `spared` cores free."""
+    """A guest core has `threads` CPUs, of one host core if `whole`. Nodes keep `spared` cores
+    free."""
 
     threads: int
     whole: bool

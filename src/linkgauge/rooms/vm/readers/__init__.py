@@ -1,5 +1,5 @@
-"""Reads and writes definitions of virtual machines, with a module for each system. `knows` and
-`parse` read text, NAMESPACE is in the system's libvirt XML, and `settings` writes a placement."""
+"""Reads and writes definitions of virtual machines. In a system's module, `knows` and `parse` read
+text, NAMESPACE marks its libvirt XML, and `settings` writes a placement."""
 
 from __future__ import annotations
 

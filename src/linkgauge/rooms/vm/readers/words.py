@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
 
 
 def options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """Yields names and values of `host,pcie=1`. `first` is the name of a first word without `=`."""
+    """Yields names and values of `host,pcie=1`. A first word without `=` is a value of `first`."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
