@@ -40,7 +40,8 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A number type: its codes in cuBLAS and matmul.cu, and the compute capability it needs."""
+    """A number type: its codes in cuBLAS and matmul.cu (`define`), and the lowest compute
+    capability."""
 
     number: int
     compute: int
