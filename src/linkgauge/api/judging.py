@@ -102,9 +102,9 @@ def compare(
     """Compares runs cell by cell, as `linkgauge compare` does. A side is a run, or several (a
     folder or sequence), which show how much runs vary. The first side is the baseline.
     `significance` is the accepted rate of false differences. `detect` is a loss: the result says
-    how many runs would detect a loss of this size. Both are fractions or text (`1%`). Figures are
-    in SI units, differences are ratios. Raises InputError for fewer than two sides, or for one
-    without runs."""
+    how many runs it takes to find this loss. Both are fractions or text (`1%`). Figures are in SI
+    units, differences are ratios. Raises InputError for fewer than two sides, or for one without
+    runs."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:

@@ -67,8 +67,7 @@ def scale(
 ) -> Scaling:
     """Measures a collective on more and more devices, as `linkgauge scale` does. Returns seconds
     and bytes/s by number of devices and size, and where and why the rate falls. `gpus` and `nodes`
-    are text (`1,2,4`). The run's folder gets a `scale.json`. Options and errors are as for
-    `run`."""
+    are text (`1,2,4`). The run's folder gets a scale.json. Options and errors are as for `run`."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of

@@ -24,7 +24,7 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is one thread's chase and all others are endless."""
+    """Raises Unsupported unless copy 0 is one thread's chase and the other copies are endless."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")

@@ -121,8 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the driver call in `named` (name, arguments). If `may_block`, it may wait for the
-    device."""
+    """Times the driver call in `named`, which may wait for the device if `may_block` is true."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)

@@ -173,8 +173,8 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """Returns the work of the kernel `launch_with(word)`, which stores a checksum at address
-    `word`."""
+    """Returns the work of a kernel that stores its checksum at the address given to
+    `launch_with`."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -200,8 +200,7 @@ def copying(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) 
 
 
 def kernel_copy(device: CudaDevice, copy: Copy, span: Span, settings: CopySettings) -> StreamWork:
-    """Returns a copy by a kernel. A kernel that does all loops records a tracked copy's
-    progress."""
+    """Returns a copy by a kernel. If one launch does all loops, a tracked copy records progress."""
     how = span, settings, copy.transfer.both_ways
     in_kernel = copy.size >= IN_KERNEL_LOOPS
     work = kernel_work(device, copy_launch(device, *how), in_kernel, warm_ups(copy))
