@@ -85,7 +85,7 @@ CourseOf = Callable[[Regime], Arena]
 
 class Kernels:
     """Chooses kernels: the user's (`forced`) for operations that have it, else the fastest in
-    `file` (None: no file). `course_of` provides memory to search for the fastest (None: no
+    `file` (None: no file). `course_of` allocates memory to search for the fastest (None: no
     search)."""
 
     def __init__(

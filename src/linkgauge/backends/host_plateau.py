@@ -41,7 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Returns the size that a search from the stored size on finds, and stores it if it is
+    """Searches for the size from the stored size on. Returns it, after storing it if it is
     larger."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)

@@ -173,8 +173,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """Returns the work of a kernel that stores its checksum at the address given to
-    `launch_with`."""
+    """Returns the work of a kernel that stores a checksum at the address given to `launch_with`."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
