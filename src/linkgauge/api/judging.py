@@ -103,8 +103,7 @@ def compare(
     folder or sequence), which show how much runs vary. The first side is the baseline.
     `significance` is the accepted rate of false differences. `detect` is a loss: the result says
     how many runs it takes to find this loss. Both are fractions or text (`1%`). Figures are in SI
-    units, differences are ratios. Raises InputError for fewer than two sides, or for one without
-    runs."""
+    units, differences are ratios. Raises InputError for fewer than two sides, or for empty ones."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:

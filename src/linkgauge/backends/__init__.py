@@ -66,8 +66,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens the backend `name`. Without `host`, this machine's host is read. Raises Unsupported if
-    the backend cannot run here, and InputError for an unknown name."""
+    """Opens the backend `name`. Without `host`, reads facts about this machine's host. Raises
+    Unsupported if the backend cannot run here, and InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 

@@ -35,7 +35,7 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """Returns CPUs for each copy. Copies share none. Raises Unsupported if a node has too few."""
+    """Returns each copy's own CPUs. Raises Unsupported if a node has too few CPUs for this."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()

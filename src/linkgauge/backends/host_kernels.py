@@ -84,9 +84,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """Chooses kernels: the user's (`forced`) for operations that have it, else the fastest in
-    `file` (None: no file). `course_of` allocates memory to search for the fastest (None: no
-    search)."""
+    """Chooses kernels: the user's (`forced`) where it exists, else the fastest in `file` (None: no
+    file). `course_of` allocates memory to search for the fastest (None: no search)."""
 
     def __init__(
         self,

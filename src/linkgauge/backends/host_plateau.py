@@ -41,8 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Searches for the size from the stored size on. Returns it, after storing it if it is
-    larger."""
+    """Returns the size in `file`, or a larger one that a search finds and stores in `file`."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:

@@ -139,7 +139,7 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether the device is a MIG instance, whose profile CUDA appends to its name."""
+        """Whether the device is a MIG instance: its name in CUDA ends with a MIG profile."""
         return " MIG " in self.model
 
     @cached_property

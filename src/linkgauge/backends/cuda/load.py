@@ -31,7 +31,7 @@ _WORD, _NANO = 8, 1e-9
 
 class KernelLoad:
     """A kernel that keeps a link busy with copies. `number` is the load's index in its group.
-    Raises Unsupported if the transfer cannot be a load."""
+    Raises Unsupported unless a kernel copies a multiple of TILE bytes one way."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer

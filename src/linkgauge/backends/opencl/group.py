@@ -201,7 +201,7 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns for each transfer the earliest start of all transfers that use its clock."""
+        """Returns for each transfer the earliest start of all transfers with the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
