@@ -109,8 +109,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true,
-    network backends also open a GPU. Raises InputError if the backend does not support ranks."""
+    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true, a
+    network backend also uses a GPU. Raises InputError if the backend does not support ranks."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

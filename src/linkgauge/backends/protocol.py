@@ -259,7 +259,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Disarms the group. Returns its loops and batches. Raises BackendError if not open."""
+        """Disarms an opened group, and returns its loops and batches. May raise BackendError."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -272,7 +272,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for a device's paths (to `peer`, if given). `report` gets each result."""
+        """Finds the best settings of `device`, with paths to `peer` if given. Reports results."""
 
 
 @runtime_checkable
@@ -302,7 +302,7 @@ class HasTelemetry(Protocol):
         """Returns all known facts about each device, in the order of the devices."""
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Reads the devices' sensors without using the devices, as another thread calls `sense`."""
+        """Reads devices' sensors. Another thread calls this method, so it must not use devices."""
 
 
 class Backend(Protocol):
@@ -322,7 +322,7 @@ class Backend(Protocol):
         remarks concern the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. For engines with equal keys, one buffer in `memory` serves all of them."""
+        """Returns a key. All engines with the same key can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates a buffer of the memory's kind, for all engines with an equal `reach`."""

@@ -67,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a pointer chase through `ring`: one launch for each multiprocessor, one by one."""
+    """Returns a pointer chase through the buffer `ring`, by one multiprocessor after another."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

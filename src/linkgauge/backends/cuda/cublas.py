@@ -65,7 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Calls a function. Raises Unsupported, AllocationError or BackendError (with `about`)."""
+        """Calls a function. If this fails, raises Unsupported, AllocationError or BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return

@@ -133,7 +133,7 @@ def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Returns a ping-pong that the host times. Both flags are in host memory, at `flags`."""
+    """Returns a ping-pong that the host times. Both flags are in host memory, from `flags` on."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

@@ -33,9 +33,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """What another process needs to open a buffer on `machine`. The buffer begins `offset` bytes
-    into the memory of the driver's handle, `allocation`. `mapped` is the bytes to map for a fabric
-    handle, 0 for CUDA IPC. `domain` is the device's NVLink domain (None: unknown)."""
+    """What another process needs to open a buffer on `machine`. `allocation` is the driver's handle
+    of memory, `offset` the byte in it at which the buffer begins. `mapped` is the bytes to map for
+    a fabric handle, 0 for CUDA IPC. `domain` is the device's NVLink domain, or None."""
 
     machine: str
     allocation: bytes

@@ -106,8 +106,8 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """Returns the group's times, and all loops' bytes divided by its rate for each load. Raises
-        BackendError if a load ended too early."""
+        """Returns the group's times. Each load's time is the bytes of all loops divided by the
+        load's rate. Raises BackendError if a load ended too early."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -81,7 +81,7 @@ def tune(
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
     """Stores the best settings of each path of a device, and returns those that are faster than the
-    defaults, by path. With `peer`, includes the paths from and to this device. `tell` receives each
+    defaults, by path. With `peer`, also tunes paths between the two devices. `tell` receives each
     result. Raises BackendError if a device is lost; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}

@@ -20,7 +20,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """One rank's part of copies. If `comms` (by root) is not empty, the copies are broadcasts."""
+    """One rank's part of copies, which are broadcasts if `comms` has communicators (by root)."""
 
     policy = POLICY
 

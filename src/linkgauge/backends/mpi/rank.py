@@ -108,9 +108,9 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Puts all buffers into one window, which later cells can reuse: it is as large as the
-        largest buffers of these ranks until now. Each repetition number needs another window,
-        because memory's speed partly depends on addresses."""
+        """Puts all buffers into one window, with room for the largest buffers of these ranks so
+        far, so that later cells can use the same window. Each repetition number needs another
+        window, because memory's speed partly depends on addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:

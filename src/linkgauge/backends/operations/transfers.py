@@ -13,7 +13,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of copies. Raises Unsupported for bulk copies that no kernel can make."""
+    """Returns a group of copies. Bulk copies need a kernel, one direction, and two memories."""
     for copy in copies if does.name == "bulk-copy" else ():
         transfer = copy.transfer
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:

@@ -48,8 +48,7 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The highest rates of an engine in bytes/s; null means no limit. `peer_read` and `peer_write`
     limit the total rate at which other devices read and write this device's memory, `local` a copy
-    within it. `startup` is the seconds before bytes move; `write_startup` and `peer_startup` take
-    precedence."""
+    within it. `startup` (or `write_startup`, `peer_startup`) is the seconds before bytes move."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -95,8 +94,8 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How host threads and a device that run at once share a node's links. Rates are relative to
     that of one side alone. `reads` (both read), `writes` (both write) and `mixed` are both sides'
-    total rate. A device gets the rate `read` if it reads, or the fraction `write` of the total rate
-    if it writes. Threads get the rest."""
+    total rate. A device that reads gets the rate `read`, one that writes the fraction `write` of
+    the total rate. Threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)
