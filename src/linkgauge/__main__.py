@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line. Ctrl-C ends it quietly, even while it is being loaded."""
+    """Runs the command line. Ctrl-C ends the process without a traceback, even during imports."""
     if "PMI_RANK" in os.environ:
         # What Hydra sends all ranks as one ends: they find out by themselves which.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _unloadable(error: Exception) -> str | None:
-    """Returns the name and file of the package whose import failed with this error, or None."""
+    """Returns the name and file of the module whose import raised the error, or None."""
     module, at = None, error.__traceback__
     while at is not None:
         names, code = at.tb_frame.f_globals, at.tb_frame.f_code

@@ -85,7 +85,7 @@ def judge_files(
     """Judges figures in another tool's output, as `linkgauge judge` does. `paths` are the files of
     this output, and files that describe the machine unless `machine` names it (`8 x H100 SXM`). For
     several hosts, returns the worst host's run. Runs are kept below `out`, or nowhere if `out` is
-    None (the default). Raises InputError without figures or a machine to judge them by."""
+    None (the default). Raises InputError if there is nothing to judge or `machine` is unknown."""
     from linkgauge.report.keeping import judge_kept
     from linkgauge.rooms.judge_files.command import JudgeOptions, reported_runs
 
@@ -99,11 +99,11 @@ def judge_files(
 def compare(
     *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
 ) -> RunComparison:
-    """Compares runs cell by cell, as `linkgauge compare` does. The first side is the baseline.
-    Several runs of a side (a folder, a sequence) show how much runs vary. `significance` is the
-    accepted rate of false differences. `detect` is a loss: the result says how many runs are needed
-    to detect it. Both options are fractions or text (`1%`). Figures are in each cell's SI unit,
-    differences are ratios. Raises InputError for fewer than two sides, or a side without runs."""
+    """Compares runs cell by cell, as `linkgauge compare` does. A side is a run, or several (a
+    folder or sequence), which show how much runs vary. The first side is the baseline.
+    `significance` is the accepted rate of false differences. `detect` is a loss: the result says
+    how many runs it takes to find this loss. Both are fractions or text (`1%`). Figures are in SI
+    units, differences are ratios. Raises InputError for fewer than two sides, or for empty ones."""
     from linkgauge.rooms.gate.command import CompareOptions, compared
 
     if len(runs) < 2:
@@ -124,10 +124,10 @@ def gate(
 ) -> GateDocument:
     """Compares a run with a baseline, as `linkgauge gate` does. Without `current`, the run is this
     machine's latest. The result's `code` is 0 for a pass, 1 if a cell is slower, missing or has a
-    worse status, 3 if the comparison is inconclusive, 4 if no cell could be compared. `rerun` is
-    how many more times to measure cells that may be slower; these measurements raise what `run`
-    raises. Fractions are numbers or text. Raises InputError if a side has no runs, or machines or
-    settings differ (unless `force`)."""
+    worse status, 3 if the comparison is inconclusive, 4 if no cell could be compared. Cells that
+    may be slower are measured `rerun` more times, with the same errors as by `run`. Fractions are
+    numbers or text (`1%`). Raises InputError if a side has no runs or, unless `force` is true, if
+    machines or settings differ."""
     from linkgauge.rooms.gate.command import GateOptions, held
 
     (name,) = _names((baseline,))

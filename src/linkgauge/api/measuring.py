@@ -65,9 +65,9 @@ def measure(
 def scale(
     collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
 ) -> Scaling:
-    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns each
-    size's seconds and bytes/s, and where and why more devices stop helping. `gpus` and `nodes` are
-    text (`1,2,4`). The run's folder gets a `scale.json`. Options and errors are as for `run`."""
+    """Measures a collective on more and more devices, as `linkgauge scale` does. Returns seconds
+    and bytes/s by number of devices and size, and where and why the rate falls. `gpus` and `nodes`
+    are text (`1,2,4`). The run's folder gets a scale.json. Options and errors are as for `run`."""
     from linkgauge.rooms.scale.carrying_out import ScalingKeeper
     from linkgauge.rooms.scale.command import ScaleOptions, requested
     from linkgauge.rooms.scale.scaling import scaling_of
@@ -83,9 +83,9 @@ def scale(
 def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
     """Measures the same benchmarks or transfers with several settings, as `linkgauge vary` does,
     and compares the cells in SI units. An option with several values (such as `memory` or
-    `streams`) is varied; its first value is the baseline. `experiment` names prepared benchmarks
-    and settings. All runs are kept. Raises LinkgaugeError if the command `prepare` fails. Other
-    options and errors are as for `run`."""
+    `streams`) is varied; its first value is the baseline. `experiment` names a predefined set of
+    benchmarks and settings. All runs are kept. Raises LinkgaugeError if the shell command in
+    `prepare` fails. Other options and errors are as for `run`."""
     from linkgauge.rooms.vary.command import VaryOptions, expanded, requested
 
     with asked("vary", VaryOptions, benchmarks, options) as given:

@@ -35,7 +35,7 @@ MOST_VERDICT = 100
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """A run: `run` is the content of run.json, `outcome` the verdict, `folder` the run's folder."""
+    """A run: the content of run.json, its verdict, and its folder (None if it is not kept)."""
 
     run: Run
     outcome: Outcome
@@ -64,11 +64,11 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """Returns a row for each cell or, if `samples`, for each sample. Raises MissingPackage."""
+        """Returns a row for each cell (or sample, if `samples`). Needs pandas (MissingPackage)."""
         return (self.samples if samples else self.figures).to_pandas()
 
     def save(self, folder: StrPath) -> Path:
-        """Writes the run into an existing folder. Returns run.json's path. Raises ResultsError."""
+        """Writes a run into an existing folder. Returns run.json's path. May raise ResultsError."""
         return write_run(Path(folder), self.run)
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def view_of(kept: OneRun | Kept) -> MeasuredRun:
-    """Returns a run as the API shows it. If it cannot be judged, its figures have no verdicts."""
+    """Returns a run as the API shows it. Runs that cannot be judged have no verdicts on figures."""
     one = shown_as(kept.run, kept.outcome)
     return MeasuredRun(one.run, one.outcome, kept.folder)
 
@@ -106,8 +106,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """Reads all runs below a folder, sorted by path, or the one run in the folder itself. Warns of
-    runs that cannot be read. Raises InputError if there are no runs."""
+    """Reads all runs below a folder, sorted by path. For the folder of a single run, reads this
+    run. Warns of runs that cannot be read. Raises InputError if there are no runs."""
     path = path_of(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []

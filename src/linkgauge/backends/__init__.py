@@ -56,8 +56,8 @@ def hook_of_backend(name: str) -> Hook:
 
 
 def hook_of_backends(names: Iterable[str]) -> Hook:
-    """Returns the hook of the first plug-in that offers one of these backends, else linkgauge's
-    own. A hook guards calls of a plug-in's code against errors."""
+    """Returns the hook of the first plug-in that provides one of these backends, else linkgauge's.
+    A plug-in's code must be called through its hook, which handles the plug-in's errors."""
     return next(filterfalse(attrgetter("is_ours"), map(hook_of_backend, names)), CORE)
 
 
@@ -66,8 +66,8 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Opens the backend `name`. Without `host`, this machine's host is read. Raises Unsupported if
-    the backend cannot run here, and InputError for an unknown name."""
+    """Opens the backend `name`. Without `host`, reads facts about this machine's host. Raises
+    Unsupported if the backend cannot run here, and InputError for an unknown name."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -98,7 +98,7 @@ def devices_of(name: str, source: Backend | Glance) -> tuple[Device, ...]:
 
 
 def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
-    """Returns a quick view of a backend's devices, or None if the backend must be opened."""
+    """Returns a backend's devices as known without opening it, or None if it must be opened."""
     with hook_of_backend(name).asked():
         place = OF_ROOMS.get(name, f"{__name__}.{name}:create")
         offered = getattr(import_module(place.partition(":")[0]), "glance", None)
@@ -109,8 +109,8 @@ def glance(name: str, engines: EngineSettings, host: Host) -> Glance | None:
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true, also
-    opens a GPU to measure interfaces with. Raises InputError for a backend without ranks."""
+    """Opens the backend of one rank. `hosts` are all ranks' host names. If `with_gpu` is true, a
+    network backend also uses a GPU. Raises InputError if the backend does not support ranks."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

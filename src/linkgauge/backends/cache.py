@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Returns $XDG_CACHE_HOME/linkgauge, or ~/.cache/linkgauge if that is no absolute path."""
+    """Returns $XDG_CACHE_HOME/linkgauge or, unless this is an absolute path, ~/.cache/linkgauge."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):

@@ -24,7 +24,7 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is one thread's chase and all others are endless."""
+    """Raises Unsupported unless copy 0 is one thread's chase and the other copies are endless."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -35,7 +35,7 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """Returns CPUs for each copy. Copies share none. Raises Unsupported if a node has too few."""
+    """Returns each copy's own CPUs. Raises Unsupported if a node has too few CPUs for this."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()

@@ -84,8 +84,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class Kernels:
-    """Chooses kernels. `forced` is the user's, for operations that have one of this name. `file`
-    keeps the fastest (None: no file). `course_of` returns memory to search in (None: no search)."""
+    """Chooses kernels: the user's (`forced`) where it exists, else the fastest in `file` (None: no
+    file). `course_of` allocates memory to search for the fastest (None: no search)."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ def store(file: Path, known: Remembered) -> None:
 def remembered_file(
     threads: int, root: Root = ROOT, folder: Path | None = None, *, what: str = "host"
 ) -> Path:
-    """Returns a file for settings that depend on CPU model, microcode, hypervisor and threads."""
+    """Returns the file of settings for this CPU model, microcode, hypervisor and threads."""
     made = revision(root.text("proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"{what} {cpu_model(root) or ''} {made} {beneath} {threads} threads"

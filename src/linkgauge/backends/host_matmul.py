@@ -24,8 +24,8 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """A matrix product by BLAS threads, which may run on all CPUs. `threads` has each copy's number
-    of threads. One call uses all of them; each copy's time is scaled to its share."""
+    """A matrix product by BLAS threads, which may run on all CPUs. One call uses the sum of all
+    copies' `threads`. A copy's time is the call's, divided by the copy's share of the threads."""
 
     on_host = True
     policy = SamplingPolicy()

@@ -44,7 +44,7 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """A buffer on the NUMA node `node` (None: any), whose pages threads on `cpus` touch first."""
+    """A buffer on the NUMA node `node` (None: any). Threads on `cpus` touch its pages first."""
 
     def __init__(
         self,

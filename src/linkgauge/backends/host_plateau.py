@@ -41,7 +41,7 @@ class Speed(NamedTuple):
 
 
 def remembered(node: Node, least: int, most: int, file: Path) -> int:
-    """Returns the stored size or a larger one, found by a search and stored for later runs."""
+    """Returns the size in `file` (up to `most`), or a larger one that a search finds and stores."""
     known = cache.load(file, dict[str, int]).get(_KEY, 0)
     found = beyond_caches(node, max(least, min(known, most)), most)
     if found > known:

@@ -32,9 +32,9 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 class IteratedGroup(Gated):
-    """Repeats C calls, timed by the host. A loop makes all `calls` once. A loop's time ÷ `steps` is
-    a latency. `begin(iterations)` is called before the calls. `error_of(status, index)` returns the
-    error of a failed call. `made` is closed with the group."""
+    """Repeats C calls, timed by the host. A loop makes all `calls` once, and its time ÷ `steps` is
+    a latency. `begin(iterations)` runs before the first call. `error_of(status, index)` returns the
+    error of a failed call. Closing the group closes `made`."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class IteratedGroup(Gated):
         self.policy = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Returns the times. Raises a failed call's error, or Unsupported for a coarse clock."""
+        """Returns the times. Raises a failed call's error, or Unsupported (clock too coarse)."""
         loops, batches = self.pass_gate()
         count = WARM_UPS + loops * batches
         self._begin(count)
@@ -79,7 +79,7 @@ class Queue:
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares the calling thread for this queue's C calls, as by making its device current."""
+        """Prepares the calling thread for C calls, for example by making the device current."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
         raise NotImplementedError
@@ -135,7 +135,7 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns a copy by a device's queue, as work for a thread. Closing it closes `made`."""
+    """Returns a copy by a device's queue, as work for a thread. Closing the work closes `made`."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

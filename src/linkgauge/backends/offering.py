@@ -127,7 +127,7 @@ class Offering:
         return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Prepares for a new group, and discards the remarks on the previous one."""
+        """Prepares for a new group, and discards the remarks on the previous group."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         """Returns a group of copies, by default with a thread and a queue for each one."""
@@ -171,7 +171,7 @@ class Offering:
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
         """Returns a kernel and three groups: the kernel, the copies after the first, and both. If
-        the kernel's length is fitted already, returns None instead of the kernel."""
+        the kernel already lasts as long as the copies, returns None instead of the kernel."""
         raise NotImplementedError
 
     def multiplying(
@@ -249,7 +249,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes groups before buffers, as waiting work of a group still uses buffers."""
+        """Closes groups before buffers, because enqueued work of a group still uses buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -107,8 +107,8 @@ class Copy(msgspec.Struct, frozen=True):
     share a buffer. If `interference` is true, the copy only has to outlast the first copy of the
     group. If `endless` is true, the copy runs until the others have ended or, if it is alone, until
     wait(); its time is scaled to all loops. If `tracked` is true, progress is recorded even if one
-    launch does all loops. `warm_ups` (`cuda`) is the number of loops before the clock starts. If
-    None, the backend chooses the number, and the copies start their clocks together."""
+    launch does all loops. `warm_ups` is the number of loops before the clock starts (only `cuda`).
+    If None, the backend chooses, and all copies start their clocks together."""
 
     transfer: Transfer
     source: Buffer | None
@@ -124,8 +124,8 @@ class Copy(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """Times of a group in seconds. `seconds` is each copy's time for all loops. `span` is the time
     from the first start to the last end. `checksums` is the xor of the 64-bit words of the last
-    loop for each copy without destination, None for other copies. `progress` is each copy's start
-    and ends of batches since the start signal. `counters` is all threads' CPU events."""
+    loop for each copy without destination, None for other copies. `progress` is, for each copy, its
+    start and its batches' ends since the start signal. `counters` is all threads' CPU events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -149,13 +149,13 @@ _MOST = 512
 
 class SamplingPolicy(msgspec.Struct, frozen=True):
     """How a group is sampled. A sample takes at least `seconds`, and has at least `loops` loops. At
-    most `batches` samples follow one start signal. A repetition has at most `most` samples. A loop
-    of a latency has `steps` steps (accesses), and the figure is the time of one step. If
-    `sustained` is true, all copies run for several loops of the slowest copy. If `rehearsed` is
-    true, an uncounted sample precedes short samples, because the first is slower. If `steady` is
-    true, samples hardly differ: few suffice, and only a cell's first repetition warms up and fills
-    sources. If `level` is not 0, sampling goes on until the last `level` samples show the same
-    speed, because a power cap acts late."""
+    most `batches` samples follow one start signal. A repetition has at most `most` samples. If
+    latency is measured, a loop has `steps` steps (accesses), and the figure is the time of one
+    step. If `sustained` is true, all copies run for several loops of the slowest copy. If
+    `rehearsed` is true, an uncounted sample precedes short samples, because the first is slower. If
+    `steady` is true, samples hardly differ: few suffice, and only a cell's first repetition warms
+    up and fills sources. If `level` is not 0, sampling goes on until the last `level` samples show
+    the same speed, because a power cap acts late."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -259,7 +259,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Disarms the group. Returns its loops and batches. Raises BackendError for a shut gate."""
+        """Disarms an opened group, and returns its loops and batches. May raise BackendError."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -272,7 +272,7 @@ class Gated:
 @runtime_checkable
 class Tuner(Protocol):
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Finds settings for the paths of `device` and, unless `peer` is None, paths to `peer`."""
+        """Finds the best settings of `device`, with paths to `peer` if given. Reports results."""
 
 
 @runtime_checkable
@@ -302,7 +302,7 @@ class HasTelemetry(Protocol):
         """Returns all known facts about each device, in the order of the devices."""
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Reads the devices' sensors. Another thread calls it, so it must not use the devices."""
+        """Reads devices' sensors. Another thread calls this method, so it must not use devices."""
 
 
 class Backend(Protocol):
@@ -322,7 +322,7 @@ class Backend(Protocol):
         remarks concern the group that was prepared last. `refusal` must have returned None."""
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer in `memory`."""
+        """Returns a key. All engines with the same key can use the same buffer in `memory`."""
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates a buffer of the memory's kind, for all engines with an equal `reach`."""

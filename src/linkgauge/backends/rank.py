@@ -39,7 +39,7 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A rank's buffer. `here` is None in processes that have not opened it by its `handle`."""
+    """A rank's buffer. `here` is None in processes that have not opened the buffer's `handle`."""
 
     warnings: tuple[str, ...] = ()
 
@@ -76,8 +76,8 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 class RankBackend(Backend, Protocol):
     """The backend of one rank. All buffers are `SpannedBuffer`s, and a group reports only the
-    copies by this rank's engine. If `others_wait` is true, this rank must call `make_progress` even
-    without work, because other ranks may wait for that."""
+    copies by this rank's engine. If `others_wait` is true, other ranks may wait until this rank
+    calls `make_progress`, even if it has no work. `found` sets `tokens`."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
@@ -89,7 +89,7 @@ class RankBackend(Backend, Protocol):
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Lets the library move bytes for other ranks, if it needs a call for that."""
+        """Lets the library move bytes for other ranks, if it only does so during calls."""
         return
 
     def look(self) -> Inventory:
@@ -97,7 +97,7 @@ class RankBackend(Backend, Protocol):
         return Inventory()
 
     def counted(self) -> dict[str, int]:
-        """Returns how much TCP's counters (TCP_INFO) rose in the last group, for `CounterRise`."""
+        """Returns how much each counter of TCP (TCP_INFO) rose in the last group."""
         return {}
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -108,15 +108,15 @@ class RankBackend(Backend, Protocol):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> Sequence[Buffer]:
-        """Allocates buffers on all of `ranks` together, only for repetition number `repetition`."""
+        """Allocates buffers like `asked` on all `ranks` together, for this repetition only."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """Returns a handle by which other ranks open the buffer, empty if they need none."""
+        """Returns a handle by which other ranks open the buffer; empty if none is needed."""
         return b""
 
     def separate(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Returns for each copy why this rank's engine cannot access both memories, or None."""
+        """Returns for each copy why this rank's engine does not reach both memories, or None."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:

@@ -55,7 +55,7 @@ def of_threads(
 def of_places(
     transfer: Transfer, library: str, devices: Collection[Memory], nodes: Collection[int]
 ) -> Iterator[Rule]:
-    """Yields rules that refuse memories of other processes, or that the library cannot access."""
+    """Yields rules that refuse memories of other processes, or beyond the library's reach."""
     for memory in (*transfer.memories, transfer.engine.owner):
         place = memory.place
         other = f"{place} belongs to another process: {library} has no memory across processes"
@@ -71,8 +71,8 @@ def of_places(
 
 
 def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
-    """Yields rules that refuse an engine that is not a device's, and a copy without an end in the
-    memory of the engine's device. `device` names such devices in sentences."""
+    """Yields rules that refuse engines that belong to no device, and copies that neither start nor
+    end in the memory of the engine's device. `device` is a word for such devices in messages."""
     owner, places = transfer.engine.owner, [memory.place for memory in transfer.memories]
     yield not owner.is_device, f"only {device} can do this, not {owner}"
     copies = len(places) > 1
@@ -85,7 +85,7 @@ def of_ends(transfer: Transfer, device: str) -> Iterator[Rule]:
 
 
 def unbound(problem: str, memory: Memory, device: Device, nodes: int) -> Rule:
-    """Returns a rule that refuses a memory on any node but the nearest one. `problem` says why."""
+    """Returns a rule that refuses memory not on the device's nearest node, because of `problem`."""
     near = f"only host:{device.near}, nearest to {device.memory}, can be measured"
     return nodes > 1 and memory.index != device.near, f"{problem} to a node: {near}"
 

@@ -21,7 +21,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 def glance(engines: EngineSettings, _host: Host) -> Glance | None:
-    """Lists GPUs by NVML, or returns None. Raises Unsupported without driver or bindings."""
+    """Lists GPUs by NVML. None: only CUDA can list them. Raises Unsupported if CUDA is missing."""
     find_driver()
     from .nvml.cards import glance as of_cards
 

@@ -71,8 +71,8 @@ def _launch(
 
 
 class ArrayKernels:
-    """Finds the fastest kernel of each operation for each device model. `search` returns a copy's
-    fastest settings (None: the default settings), and overwrites the copy's buffers."""
+    """Finds each operation's fastest kernel for each device model. `search(copy, operation)`
+    returns the fastest settings (None: the default settings), and overwrites the copy's buffers."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search

@@ -224,7 +224,7 @@ class CudaBackend(Filling[CudaBuffer]):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares copies. If `settings` is None, each copy uses the settings of its path.
+        """Prepares copies. If `settings` is None, uses the user's, tuned or default settings.
         `passages` has the NCCL connections of copies between processes, by the copy's index."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)

@@ -19,7 +19,7 @@ _KERNELS = files("linkgauge.kernels")
 
 class Compiler:
     """Compiles kernels, and keeps their code in `folder`: a file for each source, architecture,
-    NVRTC version and set of options. A file begins with its code's SHA-256, which shows damage."""
+    NVRTC version and set of options. A file begins with its code's SHA-256, to detect damage."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"

@@ -28,7 +28,7 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork:
-    """A kernel that computes in registers. One launch does all loops, of `rounds` rounds each."""
+    """A kernel that computes in registers. One launch does all loops, each `rounds` long."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self.rounds = 1.0
@@ -67,7 +67,7 @@ def concurrent(
 def chase(
     driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
 ) -> CudaGroup:
-    """Returns a chase through `ring` by each multiprocessor in turn, with bulk copies if `bulk`."""
+    """Returns a pointer chase through the buffer `ring`, by one multiprocessor after another."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

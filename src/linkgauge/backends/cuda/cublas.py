@@ -65,7 +65,7 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Calls a function. Raises Unsupported, AllocationError or BackendError if it fails."""
+        """Calls a function. If this fails, raises Unsupported, AllocationError or BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -104,8 +104,8 @@ class BlasHandle:
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Computes A · B for matrices of `order` rows at `a` and `b`, as (Bᵀ · Aᵀ)ᵀ: cuBLAS takes
-        row-major matrices as transposes. `number` and `compute` are its codes of number types."""
+        """Multiplies matrices of `order` rows at addresses `a` and `b`, as (Bᵀ · Aᵀ)ᵀ, because
+        cuBLAS is column-major. `number` and `compute` are cuBLAS's codes of number types."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,

@@ -139,7 +139,7 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether the device is a MIG instance, whose profile CUDA appends to its name."""
+        """Whether the device is a MIG instance: its name in CUDA ends with a MIG profile."""
         return " MIG " in self.model
 
     @cached_property
@@ -180,9 +180,9 @@ class CudaDevice:
 
 class KernelLaunch:
     """A kernel with its launch settings. `name` is a file and a function in it, such as
-    `stream.read`. `grid` is the number of blocks, and of threads in each block. `shared` is shared
-    memory in bytes. An argument is a 64-bit integer, a ctypes value, which each launch reads anew,
-    or None, which stands for the attribute `varying`."""
+    `stream.read`. `grid` is the numbers of blocks and of threads in a block. `shared` is shared
+    memory in bytes. An argument is a 64-bit integer, a ctypes object, whose value each launch reads
+    anew, or None for the ctypes object in the attribute `varying`."""
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ class FlagGroup(Gated):
 
     def wait(self) -> Timing:
         """Returns the round trips' times. Raises TookTooLong if a flag does not return, Unsupported
-        for more round trips than it can record."""
+        for more than `MOST` round trips."""
         loops, batches = self.pass_gate()
         if loops * batches > MOST:
             raise Unsupported(
@@ -133,7 +133,7 @@ def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Returns a ping-pong that the host times. Both flags lie in the host's memory."""
+    """Returns a ping-pong that the host times. Both flags are in host memory, from `flags` on."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)

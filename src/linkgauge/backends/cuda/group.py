@@ -301,7 +301,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def queued_parts(loops: int, batches: int, most: int) -> list[list[Step]]:
-    """Splits batches of `loops` loops into parts (lists of steps) of at most `most` loops."""
+    """Splits batches of `loops` loops into lists of steps, with at most `most` loops in a list."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(batches):

@@ -33,9 +33,9 @@ class OutOfReach(Unsupported):
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """What another process needs to open a buffer. `allocation` is the driver's handle of memory in
-    which the buffer begins at `offset` bytes. `mapped` is the number of bytes to map for a fabric
-    handle, 0 for CUDA IPC. `domain` is the device's NVLink domain, None if unknown."""
+    """What another process needs to open a buffer on `machine`. `allocation` is the driver's handle
+    of memory, `offset` the byte in it at which the buffer begins. `mapped` is the bytes to map for
+    a fabric handle, 0 for CUDA IPC. `domain` is the device's NVLink domain, or None."""
 
     machine: str
     allocation: bytes
@@ -45,8 +45,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns an encoded `Handle`, with which processes on this machine can open a buffer.
-    Processes of the NVLink `domain` can, too, if the buffer is in fabric memory."""
+    """Returns an encoded `Handle`, with which processes on this machine can open a buffer. A buffer
+    in fabric memory can also be opened on other machines of the NVLink `domain`."""
     device, own = buffer.home, buffer.fabric
     if own is not None:
         offset = buffer.address - own.start

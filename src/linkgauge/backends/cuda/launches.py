@@ -83,8 +83,8 @@ def copy_launch(
     marks: Marks | None = None,
 ) -> KernelLaunch:
     """Returns the launch of a copy kernel. The kernel records its progress in `marks`, if given.
-    Addresses must be multiples of 16. For bulk copies, raises InputError if the settings are too
-    large, and Unsupported if `both_ways` is true or the compute capability is below 9.0."""
+    Addresses must be multiples of 16. For bulk copies, raises InputError if `unroll` exceeds 3, and
+    Unsupported if `both_ways` is true or the compute capability is below 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -164,8 +164,8 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
-    """Returns a launch of the chase kernel (nvbandwidth's ptrChasingKernel) for each
-    multiprocessor. Raises Unsupported if `bulk` is true and the device cannot make bulk copies."""
+    """Returns a launch of nvbandwidth's ptrChasingKernel for each multiprocessor, with `accesses`
+    accesses each. Raises Unsupported if `bulk` is true and the device lacks bulk copies."""
     if bulk:
         _need_bulk(device)
     name = "bulk_chase.chase" if bulk else "chase.chase"

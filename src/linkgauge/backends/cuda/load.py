@@ -31,7 +31,7 @@ _WORD, _NANO = 8, 1e-9
 
 class KernelLoad:
     """A kernel that keeps a link busy with copies. `number` is the load's index in its group.
-    Raises Unsupported if the transfer cannot be a load."""
+    Raises Unsupported unless a kernel copies a multiple of TILE bytes one way."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -106,8 +106,8 @@ class LoadedGroup:
         self._count = loops * batches
 
     def wait(self) -> Timing:
-        """Returns the group's times and, for each load, the seconds that all loops would take at
-        the load's rate. Raises BackendError if a load ended too early."""
+        """Returns the group's times. Each load's time is the bytes of all loops divided by the
+        load's rate. Raises BackendError if a load ended too early."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:

@@ -40,7 +40,7 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A number type: its codes in cuBLAS and matmul.cu, and the compute capability it needs."""
+    """A number type: codes in cuBLAS and in matmul.cu (`define`), and the capability it needs."""
 
     number: int
     compute: int

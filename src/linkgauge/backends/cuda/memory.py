@@ -36,7 +36,7 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """A buffer at `address` that belongs to the device `home`. `release` frees it."""
+    """A buffer for the device `home`. `release` frees it. `placed` says where host memory lies."""
 
     memory: Memory
     size: int
@@ -106,7 +106,7 @@ def span_of(copy: Copy) -> Span:
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Allocates a buffer. Raises AllocationError if memory is short, or Unsupported."""
+    """Allocates a buffer. Raises AllocationError, or Unsupported for a wrong kind or node."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)

@@ -121,7 +121,7 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """Times the driver's call `named`. If `may_block`, the call may wait for the device."""
+    """Times the driver call in `named`, which may wait for the device if `may_block` is true."""
 
     most_loops = QUEUE - _GATE
     policy = SamplingPolicy(loops=1)
@@ -178,7 +178,7 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """Returns a group that times cuMemcpyPeerAsync(`ends`, stream), as the host sees it."""
+    """Returns a group that times how long calls of cuMemcpyPeerAsync(*ends, stream) take."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 

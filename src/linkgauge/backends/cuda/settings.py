@@ -117,7 +117,7 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """Returns the name of a path's tuned settings, such as `sm from-host` or `sm peak-read`."""
+    """Returns the key of a transfer's tuned settings, such as `sm from-host` or `sm peak-read`."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"

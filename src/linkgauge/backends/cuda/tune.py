@@ -66,7 +66,7 @@ class Tunable(Backend, Protocol):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings that were tried. `rate` is in bytes/s, and counts both directions or all arrays."""
+    """Settings that were tried. `rate` is in bytes/s, summed over both directions or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -81,8 +81,8 @@ def tune(
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
     """Stores the best settings of each path of a device, and returns those that are faster than the
-    defaults, by path. Paths between devices lead to the device `peer`; None leaves them out. Raises
-    BackendError if the device is dead; settings found before stay stored."""
+    defaults, by path. With `peer`, also tunes paths between the two devices. `tell` receives each
+    result. Raises BackendError if a device is lost; settings found before stay stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -164,7 +164,7 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Returns the fastest settings, or None for the defaults. May raise BackendError."""
+    """Returns the fastest settings, or None if the defaults are as fast or do not work."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.device_of(path.transfer.engine.owner).multiprocessors)
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -184,7 +184,7 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Returns the defaults, and the fastest candidates, with at least two of each kernel."""
+    """Returns the defaults, the fastest candidates, and at least two candidates of each kernel."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -202,7 +202,7 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """Returns the settings with their rate, or None if they fail or copy wrongly."""
+        """Returns the settings with their rate, or None if the copy fails or is wrong."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
             size = copy.size * named(self.path.operation).source_arrays

@@ -38,13 +38,13 @@ class Recorder(NamedTuple):
 
 class StreamWork(msgspec.Struct, eq=False):
     """The work of a transfer on a device. `kind` is `driver` if calls may wait for the device, and
-    `graph` if a loop does not fit into a queue. `entries` has two numbers: the queue entries for
-    each loop, and the further entries for all loops together. `warm_up` is the number of loops
-    before the start event. `checksum` returns the xor of all words read, or None if the work also
-    writes. `close` frees all resources except kernels, which belong to the device. `recorder` does
-    the same work and records its progress. Only a copy that disturbs the measured copy has
-    `settle`: it takes the loops, this copy's seconds and the measured copy's seconds, and returns
-    this copy's seconds for all loops, or None to repeat a sample that was too short."""
+    `graph` if a loop does not fit into a queue. `enqueue` enqueues loops on `streams` streams. A
+    sample has at least `least_loops` loops. `entries` is the queue entries for each loop, and those
+    for all loops together. `warm_up` is the number of loops before the start event. `checksum`
+    returns the xor of all words read, or None if the work also writes. `recorder` does the same
+    work and records its progress. Only a copy that disturbs the measured copy has `settle`: it
+    takes the loops, this copy's seconds and the measured copy's seconds, and returns this copy's
+    seconds for all loops, or None to repeat a sample that was too short."""
 
     device: CudaDevice
     kind: Literal["engine", "kernel", "pieces", "driver", "graph", "nccl"]
@@ -90,7 +90,7 @@ def engine_copy(device: CudaDevice, span: Span, streams: int, warm_up: int = 1) 
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """Returns work for a thread of its own, as the driver's calls for pageable memory may wait."""
+    """Returns work for a separate thread, because driver calls for pageable memory may wait."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -119,7 +119,7 @@ def in_pieces(device: CudaDevice, pieces: Sequence[Piece]) -> StreamWork:
 
 
 def peer_copy(device: CudaDevice, ends: tuple[Any, ...]) -> StreamWork:
-    """Returns a copy through the host by cuMemcpyPeerAsync, as in p2pBandwidthLatencyTest."""
+    """Returns a copy by cuMemcpyPeerAsync(*ends, stream), as in p2pBandwidthLatencyTest."""
     work = in_pieces(device, [partial(device.driver.call, "cuMemcpyPeerAsync", *ends)])
     work.kind = "driver"
     return work
@@ -173,7 +173,7 @@ def kernel_work(
 def reading_work(
     device: CudaDevice, launch_with: Callable[[int], KernelLaunch], in_kernel: bool
 ) -> StreamWork:
-    """Returns work whose kernel stores a checksum at the address given to `launch_with`."""
+    """Returns the work of a kernel that stores a checksum at the address given to `launch_with`."""
     with ExitStack() as made:
         word = new_word(device, made)
         work = kernel_work(device, launch_with(word), in_kernel, word=word)
@@ -182,7 +182,7 @@ def reading_work(
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns the number of warm-ups, by default 1 between devices and 0 with the host."""
+    """Returns the copy's number of warm-ups. The default is 0 if host memory is used, else 1."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -230,7 +230,7 @@ _LANES = 32
 
 
 def pieces_launch(device: CudaDevice, span: Span, pieces: Pieces) -> KernelLaunch:
-    """Returns the launch of a copy kernel. Its warps each access 128, 256 or 512 bytes at once.
+    """Returns the launch of a copy kernel, whose warps each access 128, 256 or 512 bytes at once.
     Addresses must be multiples of 16."""
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (*span, LOOPS)

@@ -20,7 +20,7 @@ POLICY = SamplingPolicy(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """One rank's part of copies or, if `comms` has a communicator for each root, of broadcasts."""
+    """One rank's part of copies, which are broadcasts if `comms` has communicators (by root)."""
 
     policy = POLICY
 
@@ -34,7 +34,7 @@ class MpiGroup(Gated):
         self._began = 0.0
 
     def arm(self, loops: int, batches: int = 1) -> None:
-        """Prepares the messages. In one-sided copies, a message only reports the end."""
+        """Prepares the messages. A one-sided copy only has a message that reports its end."""
         super().arm(loops, batches)
         part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * batches, self._memory)
         if self.from_one:

@@ -44,7 +44,7 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class MpiRank(HostRank, RankBackend):
-    """A rank's host memory. Others wait, as MPI may move bytes only in calls (MPI 4.1, 2.9)."""
+    """A rank's host memory. MPI may move other ranks' bytes only during calls (MPI 4.1, 2.9)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -108,9 +108,9 @@ class MpiRank(HostRank, RankBackend):
     def windows(
         self, asked: Sequence[Buffer], ranks: tuple[int, ...], repetition: int
     ) -> list[WindowPart]:
-        """Puts all buffers into one window. The window has room for the largest buffers of these
-        ranks so far, so that later cells can use it. Each repetition number needs another window,
-        because memory's speed partly depends on addresses."""
+        """Puts all buffers into one window, with room for the largest buffers of these ranks so
+        far, so that later cells can use the same window. Each repetition number needs another
+        window, because memory's speed partly depends on addresses."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:

@@ -58,7 +58,7 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the buffer's address. Synchronizes the window before and after its use."""
+        """Gives a `with` block the buffer's address. Synchronizes the window before and after."""
         # Makes the window's private and public copy equal (MPI 4.1, 12.4: memory models).
         self._sync()
         yield self.address

@@ -182,7 +182,7 @@ def _host_rules(memory: Memory, owner: OpenCLFacts, nodes: int) -> Iterator[rule
 
 
 def _in_place_rules(memory: Memory, owner: OpenCLFacts) -> Iterator[rules.Rule]:
-    """Yields rules against kernels that would access only a copy of the host memory."""
+    """Yields rules that refuse kernels if these would access a copy of the host memory."""
     device, shares = owner.device.memory, owner.device.shares_host_memory
     own = "a kernel reaches only host memory that OpenCL allocated: host:N"
     yield memory.kind == "pageable", own

@@ -1,4 +1,4 @@
-"""How one work-item follows pointers. The ring is checked before, and the last address after it."""
+"""How one work-item follows pointers. The ring and the chase's last address are checked."""
 
 from __future__ import annotations
 

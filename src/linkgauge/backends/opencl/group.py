@@ -30,8 +30,8 @@ _QUEUE = 1000
 
 class Lane(msgspec.Struct, eq=False):
     """A transfer on its own queue. `commands` carry out a loop; `launch(loops)`, if given, carries
-    out a batch instead. If `keeps_events` is true, `events` has all events, else the first. `sums`
-    is the checksums of a transfer that only reads, `ends` each batch's last event."""
+    out a batch instead. `events` has the first event (all, if `keeps_events`), and `ends` each
+    batch's last. `sums` has the checksums of a transfer that only reads. `does` is for errors."""
 
     unit: OpenCLDevice
     queue: cl.CommandQueue
@@ -71,7 +71,7 @@ class Lane(msgspec.Struct, eq=False):
 
 
 def copy_lane(unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None) -> Lane:
-    """Returns the lane of a copy, in `pieces` if given. STREAM's kernels write pattern `makes`."""
+    """Returns a copy's lane, split into `pieces` if given. STREAM's kernels write `makes`."""
     queue = unit.profiled_queue()
     if copy.transfer.both_ways or len(copy.transfer.memories) < 2:
         pieces = None
@@ -129,8 +129,8 @@ def _kernel(
 
 
 class OpenCLGroup(Gated):
-    """Transfers that wait for one start signal: a user event in each context. Profiling events of
-    the device time a transfer, from its first command's start to its last command's end."""
+    """Transfers that wait for one start signal: a user event in each context. The device's
+    profiling events time each transfer from its first command's start to its last command's end."""
 
     policy = SamplingPolicy()
     _gates: Sequence[cl.UserEvent] = ()
@@ -201,7 +201,7 @@ class OpenCLGroup(Gated):
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns for each transfer the earliest start of all transfers that use its clock."""
+        """Returns for each transfer the earliest start of all transfers with the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))

@@ -30,7 +30,7 @@ _PIECE = 1 << 31
 def allocate(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node | None, alone: bool
 ) -> OpenCLBuffer:
-    """Allocates a buffer. Raises AllocationError, or Unsupported if its memory is not supported."""
+    """Allocates a buffer for engine `kind`. May raise AllocationError or Unsupported."""
     use: Use = "shared" if unit.facts.fine_grained else "in place"
     if memory.is_device:
         use = "device"

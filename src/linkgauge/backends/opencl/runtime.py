@@ -32,7 +32,7 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Turns pyopencl's errors into linkgauge's. `allocating` is the bytes that a call allocates."""
+    """Turns pyopencl's errors into linkgauge's. `allocating` is how many bytes a call allocates."""
     try:
         yield
     except cl.Error as error:
@@ -42,7 +42,7 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns AllocationError, DeviceLost or else BackendError. {} in `said` is the code's name."""
+    """Returns the error for a status code, whose name replaces {} in the text `said`."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -58,7 +58,7 @@ def status_name(code: int) -> str:
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """Facts about a device. If `fine_grained`, its kernels can use host memory in place."""
+    """Facts about a device. If `fine_grained` is true, its kernels can use host memory in place."""
 
     device: Device
     platform: int
@@ -72,7 +72,7 @@ ALONE = (1,), (1,)
 
 
 class OpenCLDevice:
-    """An OpenCL device. Its queue and kernels are made at first use: listing must not wake it."""
+    """An OpenCL device. To not wake it, its queue and kernels are only made at their first use."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle

@@ -27,8 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """A search for primes by trial division. `placed` has the CPUs of each transfer's threads. An
-    event is a test of all numbers up to `limit`."""
+    """A search for primes by trial division. `placed` has the CPUs of each transfer's threads. In
+    sysbench's terms, an event tests all numbers up to `limit`."""
 
     policy = SamplingPolicy(seconds=0.25, loops=1)
 
@@ -99,7 +99,7 @@ class Touchable(Protocol):
     address: int
 
     def touched(self) -> None:
-        """Raises Unsupported if the touched pages are not of the size that the kind should have."""
+        """Raises Unsupported if the size of the touched pages does not fit the kind of memory."""
 
 
 class TouchGroup(Gated):
@@ -116,7 +116,7 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Raises BackendError if fresh memory is not zero, Unsupported if page sizes are wrong."""
+        """Returns times. Raises BackendError if fresh memory is not 0; may raise as `touched`."""
         loops, batches = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

@@ -29,8 +29,8 @@ def launched(rounds: float, loops: int) -> int:
 
 class OverlapGroup(Gated):
     """Times copies and a kernel. A sample runs `copies`, then the kernel (`computing`), then both
-    (`together`). In its Timing, `seconds` has the times of the kernel and of each copy, one without
-    the other; `span` is the time of `together`."""
+    (`together`). `seconds` of its Timing has the time of the kernel without copies, and of each
+    copy without the kernel. `span` is the time of `together`."""
 
     def __init__(
         self,

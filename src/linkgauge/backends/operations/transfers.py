@@ -13,7 +13,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of copies. Bulk copies must be by a kernel, one way, between two memories."""
+    """Returns a group of copies. Bulk copies need a kernel, one direction, and two memories."""
     for copy in copies if does.name == "bulk-copy" else ():
         transfer = copy.transfer
         if transfer.engine.kind != "sm" or transfer.both_ways or len(transfer.memories) < 2:
@@ -22,7 +22,7 @@ def copies(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def timed_copy(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of one copy by a copy engine, timed singly if the device's clock times it."""
+    """Returns a group of one copy by `ce`. If the device times it, each sample is a single copy."""
     from linkgauge.backends.iterations import ThreadedGroup  # loaded where the host times copies
 
     check_alone(copies)
@@ -56,8 +56,8 @@ def enqueue(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group that times what `does` hands to the first copy's device, such as a kernel,
-    until the host knows of its end. The other copies load the link meanwhile."""
+    """Returns a group that times the operation `does` (such as a kernel's launch) on the first
+    copy's device, until the host knows of the end. The other copies load the link meanwhile."""
     from linkgauge.backends.iterations import iterated  # loaded where the host times copies
 
     first, *loads = copies
@@ -69,7 +69,7 @@ def hand_over(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
 
 
 def chase(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a pointer chase by the first copy. The other copies keep the memory busy."""
+    """Returns a pointer chase through the first copy's source. The other copies load the memory."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"

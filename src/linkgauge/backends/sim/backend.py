@@ -138,7 +138,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._looked
 
     def network_counters(self) -> tuple[NetworkCounters, ...]:
-        """Returns the adapters' present counters; none without faults."""
+        """Returns the adapters' present counters, or none if the machine has no faults."""
         if not self.faults or not self._hardware.adapters:
             return ()
         return network_counters(self._hardware, Symptoms(self.faults, self._cells))

@@ -50,7 +50,7 @@ class _Machine:
         return [link for link in self.hardware.links if _part_of(link) == part]
 
     def share(self, link: SimLink, gpus: int) -> None:
-        """Sets a full mesh's rates so that each of `gpus` accelerators keeps its total rate."""
+        """Sets the links' rate so that each of `gpus` GPUs in a full mesh keeps its total rate."""
         rate = link.rate * (self.gpus - 1) / max(gpus - 1, 1)
         about = self.tree["link_kinds"][link.kind_name]
         self.tree["link_kinds"][link.kind_name] = about | {"rate": f"{rate:.0f} B/s", "count": 1}

@@ -36,8 +36,8 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives exchange data. `efficiency` is the share of the links' rates that they reach
-    at best, `reductions` that share if switches reduce; null means `efficiency`."""
+    """How collectives exchange data. `efficiency` is the share of the links' rates that collectives
+    reach at best, `reductions` the share if switches reduce (null: the same)."""
 
     algorithm: Algorithm = "ring"
     rings: Count | None = None
@@ -47,8 +47,8 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The highest rates of an engine in bytes/s; null means no limit. `peer_read` and `peer_write`
-    limit the total rate at which all other devices read and write this device's memory. `startup`
-    is the time in seconds before bytes move, unless `write_startup` or `peer_startup` applies."""
+    limit the total rate at which other devices read and write this device's memory, `local` a copy
+    within it. `startup` (or `write_startup`, `peer_startup`) is the seconds before bytes move."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -61,11 +61,11 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A kind of link. Each direction has `rate` × `count` bytes/s. A payload of P bytes takes P ÷
-    `efficiency` bytes in its own direction, and P × `reverse` bytes in the other, by access: `read`
-    if the destination's engine copies, `write` if the source's. A link adds `latency` seconds to
-    the round trip of an access, and the relative standard deviation `jitter` to a figure.
-    `both_each` has the highest rates of reads and of writes while both occur."""
+    """A kind of link. Each direction has `rate` × `count` bytes/s. The keys `read` and `write` say
+    whether the engine at the destination or at the source copies. P bytes of payload take P ÷
+    `efficiency` bytes in their own direction and P × `reverse` bytes in the other. A link adds
+    `latency` seconds to the round trip of an access, and the relative standard deviation `jitter`
+    to a figure. `both_each` has the highest rates of reads and of writes while both occur."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -94,8 +94,8 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class Turns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How host threads and a device that run at once share a node's links. Rates are relative to
     that of one side alone. `reads` (both read), `writes` (both write) and `mixed` are both sides'
-    total rate. A device that writes gets the fraction `write` of the total, one that reads gets the
-    rate `read`; threads get the rest."""
+    total rate. A device that reads gets the rate `read`, one that writes the fraction `write` of
+    the total rate. Threads get the rest."""
 
     read: Fraction = Fraction(0.5)
     write: Fraction = Fraction(0.5)

@@ -156,7 +156,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The loss of a device, in a phase of the first cell in `cells` and in all later cells."""
+    """The loss of a device at `phase` in the first cell of `cells`, and for all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"

@@ -43,8 +43,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A simulated device. `pci` is the PCI address as in sysfs. `pci` is None for a device that
-    stands for a whole node, or for the network interface of a `node` on a `rail`."""
+    """A simulated device. `pci` is the PCI address as in sysfs. In a cluster, a device stands for
+    host `node` or its NIC on `rail`, and `pci` may be None."""
 
     name: str
     index: int
@@ -77,7 +77,7 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link, named `a-b` by default. `rate` is in bytes/s of one direction."""
+    """A link of kind `common`, named `a-b` by default. `rate` is bytes/s in one direction."""
 
     kind_name: str
     common: LinkKind
@@ -103,7 +103,7 @@ class Hardware(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """Maps nodes and devices to their group's number; empty if there is one group of each."""
+        """Maps nodes' and devices' names to group numbers; empty if each has at most one group."""
         groups: list[NodeGroup | DeviceGroup] = []
         kinds: dict[str, int] = {}
         units: tuple[NodeUnit | DeviceUnit, ...] = (*self.nodes, *self.devices)

@@ -1,4 +1,4 @@
-"""Makes the facts that linkgauge would read about a simulated machine's host with idle CPUs."""
+"""Makes the facts that linkgauge would read about the host of a simulated machine without load."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _of_link(link: SimLink) -> _Known:
 
 
 def _ends(number: int, link: SimLink, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
-    """Yields the devices (of a socket link: the nodes) at the link's ends. If there are none,
+    """Yields the devices (for a socket link: the nodes) at the link's ends. If there are none,
     yields the devices whose path to their node uses the link."""
     devices = [unit.name for unit in hardware.cards]
     nodes = [node.name for node in hardware.nodes]

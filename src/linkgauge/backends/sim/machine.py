@@ -43,7 +43,7 @@ _NEAREST = 6
 
 
 def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
-    """Returns a machine's simulation with these faults and this change. Raises InputError."""
+    """Returns the simulation of a machine. Raises InputError if any argument is invalid."""
     name, text = load(machine)
     if change is not None:
         from .changes import changed  # loaded for changes alone
@@ -100,11 +100,11 @@ class SimMachine:
             self._node_of |= dict.fromkeys(node.cpus, node.index)
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of the memories, the engine's owner, and the links with their ends."""
+        """Returns the names of a transfer's memories, links, their ends, and the engine's owner."""
         return self._resources.demand(self._on_nodes(transfer), 0).touched
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """Returns the names of the parts that a cell uses, also between a collective's ranks."""
+        """Returns the names of all parts that a cell uses, including a collective's exchanges."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -165,7 +165,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether `reach` includes cell `number`, of a run's `count` cells, in any round of a soak."""
+    """Whether `reach` includes cell `number` of `count` cells, in any repetition of these cells."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

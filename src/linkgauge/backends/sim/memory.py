@@ -32,7 +32,7 @@ WORDS."""
 
 
 class Tail(NamedTuple):
-    """The contents beyond the window, of even chunks and of odd ones. None: nothing was written."""
+    """What even and odd chunks of a buffer contain beyond its window. None: nothing was written."""
 
     even: Stored | None
     odd: Stored | None
@@ -146,7 +146,7 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes the pattern `made`, but only if the source holds the numbers of this seed."""
+    """Writes the pattern `made`, but only if the source holds the pattern NUMBERS of `seed`."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 
@@ -179,9 +179,9 @@ the sample's number."""
 
 
 class SimGroup(Gated):
-    """Transfers that run at once. `movements` is each copy's progress, `sigmas` each copy's noise.
-    `stall` returns the seconds by which a copy's sample is late. `makes` is the pattern that an
-    operation on arrays writes."""
+    """Transfers that run at once. `movements` has each copy's bytes over time, `sigmas` each copy's
+    noise. `stall` returns the seconds by which a copy's sample is late. `makes` is the pattern that
+    an operation on arrays writes, or None."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """Returns PCI functions, sorted by address. Raises InputError if bus numbers run out."""
+    """Returns PCI functions by address, with IOMMU groups if `grouped`. May raise InputError."""
     found = _BusNumbering(hardware, topology, symptoms, grouped).functions()
     return tuple(sorted(found, key=lambda one: (len(one.address), one.address)))
 

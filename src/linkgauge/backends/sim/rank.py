@@ -17,7 +17,7 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """A rank with the device of its number. It simulates all ranks' copies, and reports its own."""
+    """Rank N, which measures device N. It simulates all ranks' copies, and reports its own."""
 
     backend: SimBackend
 

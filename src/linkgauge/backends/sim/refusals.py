@@ -95,7 +95,7 @@ def _of_device(transfer: Transfer) -> Iterator[Rule]:
 
 
 def check_known(known: Collection[str], copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if `known` lacks this kind of measurement."""
+    """Raises Unsupported if `known` does not include the copies' kind of measurement."""
     kind = known_by([copy.transfer for copy in copies], does)
     if kind not in known:
         raise Unsupported(f"not known of this machine: {kind}")

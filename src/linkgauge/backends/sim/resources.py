@@ -45,7 +45,7 @@ class Demand(msgspec.Struct, frozen=True):
     """A transfer's needs. `flow` has the use of each resource per byte of payload, and the highest
     bytes/s. `startup` is the seconds before bytes move. `queue` is the device that runs the kernel
     (one at a time), or None. Faults of the parts `touched` affect it. `jitter` is the relative
-    standard deviation that links add, `opposed` is use only while opposite transfers run."""
+    standard deviation that links add. `opposed` counts only during opposite transfers."""
 
     flow: Flow
     startup: float
@@ -257,7 +257,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds the route's use of links: payload and overhead one way, requests the other way."""
+        """Adds a route's use of links: payload and overhead one way, requests the other way."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -327,7 +327,7 @@ def names_of(link: SimLink) -> frozenset[str]:
 
 class Way(NamedTuple):
     """How a transfer moves. `form` is equal for transfers that differ only in names. `names` has
-    parts and resources in the order of first use. Kernels of the device `queue` run one by one."""
+    the parts and resources in the order of use. Kernels of the device `queue` run one by one."""
 
     form: bytes
     names: tuple[Hashable, ...]

@@ -23,7 +23,7 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """A rank of a collective. `place` is the index of the rank's copy. `send` and `receive` are
+    """A rank of a collective. `place` is its index in the group's copies. `send` and `receive` are
     addresses, and are equal if the collective works in place."""
 
     place: int
@@ -61,8 +61,8 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Returns the calls of an iteration. Calls that wait for each other form an NCCL group. Raises
-    Unsupported if there is nothing to call, as for one rank in place."""
+    """Returns the calls of an iteration. `reductions` has NCCL's code for each part. Calls that
+    wait for each other form an NCCL group. One rank in place calls nothing: raises Unsupported."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _call(nccl, GROUP_START), _call(nccl, GROUP_END)

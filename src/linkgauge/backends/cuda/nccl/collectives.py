@@ -45,7 +45,7 @@ class Passage(NamedTuple):
 
 
 def passing(passage: Passage, copy: Copy) -> StreamWork:
-    """Returns this process's part of a copy by NCCL: to send or to receive."""
+    """Returns this process's part of a copy by NCCL: either ncclSend or ncclRecv."""
     sends = passage.rank == SOURCE
     name = "ncclSend" if sends else "ncclRecv"
     buffer = ours(copy.source if sends else copy.destination)
@@ -163,7 +163,7 @@ class NcclCommunicators:
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Connects two processes that give the same NCCL id, `token`. Waits for the other one."""
+        """Connects two processes that pass the same NCCL id as `token`. Waits for the other."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 

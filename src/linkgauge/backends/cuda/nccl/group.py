@@ -49,7 +49,7 @@ class RankData:
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """Returns how many elements are wrong, and the index of the first (0 if none is)."""
+        """Returns how many elements do not come from `origin`, and the first one's index, or 0."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         with ExitStack() as made:
             words = [new_word(device, made, byte) for byte in (0, 0xFF)]

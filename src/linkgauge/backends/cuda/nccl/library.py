@@ -72,7 +72,7 @@ class Nccl:
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """Creates communicators for this process's ranks (`here`). Waits for other processes."""
+        """Creates communicators for this process's ranks, `here`. Waits for other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with self._together("ncclCommInitRank", here):
@@ -106,7 +106,7 @@ class Nccl:
         rank: int,
         owner: ExitStack,
     ) -> int:
-        """Returns NCCL's code of a reduction. `owner` frees the code of a scaled sum."""
+        """Returns NCCL's code of a reduction. The code of `mulsum` is freed as `owner` closes."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -138,12 +138,12 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends `count` NCCL groups after a failed call. Open groups would block later calls."""
+        """Ends `count` NCCL groups after a failed call. Otherwise, they would block later calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer, and returns a handle, which is empty until the NCCL group ends."""
+        """Registers a buffer, and returns a handle, which NCCL sets when the NCCL group ends."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

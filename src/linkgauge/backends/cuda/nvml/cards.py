@@ -28,8 +28,8 @@ _UUID = re.compile(r"GPU-[0-9a-f-]+", re.IGNORECASE)
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A GPU as NVML lists it. `index` is its number in CUDA, `memory` is in bytes, and `place` is
-    the PCI domain, bus and device."""
+    """A GPU as NVML lists it. `place` is the PCI domain, bus and device, `memory` is in bytes, `id`
+    is the UUID, and `index` is the GPU's number in CUDA."""
 
     place: tuple[int, int, int]
     model: str
@@ -81,8 +81,8 @@ class CardsGlance:
 
 def cards(environment: Mapping[str, str]) -> tuple[Card, ...] | None:
     """Returns the GPUs in CUDA's order, or None if only CUDA can tell: NVML does not answer, a GPU
-    has MIG instances or uses the host's memory, models differ and CUDA_DEVICE_ORDER is not
-    PCI_BUS_ID, or CUDA_VISIBLE_DEVICES selects no GPU or has another form."""
+    is in MIG mode or reports no memory, models differ and CUDA_DEVICE_ORDER is not PCI_BUS_ID, or
+    CUDA_VISIBLE_DEVICES has other items than numbers or UUIDs, or selects no GPU."""
     try:
         library = open_library()
         count = int(library.nvmlDeviceGetCount())
@@ -199,7 +199,7 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """Reads a GPU. Unreported values are None. `up` is false if the GPU does not answer."""
+        """Reads a GPU. Values that NVML does not report are None. `up` is false for a lost GPU."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
