@@ -141,8 +141,11 @@ def _within(cells: Mapping[int, CellFigure]) -> Spread | None:
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
-    values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
-    return {number: math.log(value) for number, value in values.items() if value and value > 0}
+    return {
+        number: math.log(value)
+        for number, cell in cells.items()
+        if cell.figure and (value := getattr(cell, name)) and value > 0
+    }
 
 
 def _on_side(cells: Sequence[_CellLogs], number: int) -> list[Side | None]:

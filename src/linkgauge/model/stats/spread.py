@@ -181,8 +181,9 @@ def _beyond(groups: Iterable[Sequence[float]], chance: float) -> float:
 
 def _correlation(known: Sequence[_Own]) -> float:
     scaled = [
-        ((one.kind, run), off / one.spread.deviation) for one in known for run, off in one.offs
-    ]
+        ((one.kind, run), off / deviation)
+        for one in known for deviation in (one.spread.deviation,) for run, off in one.offs
+    ]  # fmt: skip
     runs, squares = grouped(scaled).values(), sum(off * off for _, off in scaled)
     cells = len(scaled) / max(1, len(runs))
     if cells <= 1 or not squares:
