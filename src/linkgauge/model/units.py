@@ -15,8 +15,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit. Files have figures in `symbol`; people see them divided by `scale`, in `shown`.
-    `note` says what counts, and `quantity` what is measured."""
+    """The unit of a `quantity`: `symbol` in files; `shown`, with figures ÷ `scale`, for people."""
 
     symbol: str
     shown: str

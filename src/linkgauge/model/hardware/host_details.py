@@ -1,5 +1,4 @@
-"""What the kernel reports about a host beyond model.hardware.machine.Host, and published facts
-about families of server processors."""
+"""What the kernel reports about a host, beyond model.hardware.machine.Host."""
 
 from __future__ import annotations
 

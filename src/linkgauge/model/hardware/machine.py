@@ -191,8 +191,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each accelerator, by the name of its memory (`cuda:0`). An accelerator
-        that no backend lists has its address as its name."""
+        """The PCI address of each accelerator, by its memory (`cuda:0`) or else by the address."""
         known: tuple[Accelerator | Device, ...] = (*self.known.accelerators, *self.all_devices)
         found = {one.memory: one.pci for one in known if one.pci}
         listed = set(found.values())

@@ -107,8 +107,7 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the number of hops between two functions as Linux counts them, or None if the
-        path is unknown (`calc_map_type_and_dist` in drivers/pci/p2pdma.c)."""
+        """Returns hops between functions as in Linux (calc_map_type_and_dist); None if unknown."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
