@@ -27,8 +27,8 @@ from .pcie import link_rate
 
 class Wire(Link, frozen=True, kw_only=True):
     """A link. Links of equal `grade` should be equally fast. A PCIe link joins the functions
-    `lower` and `upper`; `device` is the memory at its lower end, `reported` the link as its library
-    reports it. `bundle` has parallel links of other kinds. `nominal` is in bytes/s."""
+    `lower` and `upper`; `device` is the memory at its lower end, `reported` what the vendor's
+    library says. `bundle` has parallel links of other kinds. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
