@@ -96,8 +96,8 @@ def deferred(place: str) -> Callable[..., Any]:
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
-    """Returns the additions of a kind: `MODULE:NAME` by name. Leaves out a plug-in's addition whose
-    name is taken by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
+    """Returns the additions of a kind, as `MODULE:NAME` by name. Leaves out a plug-in's addition
+    whose name is taken by the core (`taken`), a room of linkgauge, or an earlier plug-in."""
     return dict(map(itemgetter(0, 1), _named(kind, taken)))
 
 
@@ -122,9 +122,8 @@ def operation(name: str) -> Any:
 def listed(
     kind: Listed, fitted: Callable[[Any, Hook], _T], taken: Container[str] = ()
 ) -> tuple[_T, ...]:
-    """Loads and returns all additions of a kind, without a plug-in's additions whose name is taken.
-    `fitted` checks a plug-in's addition and returns it with its calls guarded by the hook; it
-    raises Unfit for a wrong type."""
+    """Loads and returns all additions of a kind, without a plug-in's whose name is taken. `fitted`
+    returns a plug-in's addition with guarded calls, or raises Unfit for a wrong type."""
 
     def made(place: str, hook: Hook) -> _T:
         value = loaded(place)
@@ -180,7 +179,7 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns plug-ins sorted by package. Leaves out those that fail or have a taken name."""
+    """Returns plug-ins by package. Leaves out those that fail to load or have a room's name."""
     ours = set(map(attrgetter("name"), our_rooms()))
     return tuple(map(itemgetter(1), accepted("room", _loaded_plugins(), ours)))
 
@@ -237,7 +236,7 @@ def _headers(folder: Path) -> dict[str, str]:
 
 
 def additions(plugin: Plugin) -> Iterator[str]:
-    """Yields a text for each kind of addition of a plug-in: `backends npu`."""
+    """Yields a text for each kind of addition that a plug-in has, such as `backends npu`."""
     for kind, value in zip(Room._fields[1:], plugin.room[1:], strict=True):
         if value:
             yield f"{kind} {', '.join(value)}"

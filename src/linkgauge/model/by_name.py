@@ -15,7 +15,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def by_name(kind: type[_S], /, *sources: Struct | None, **more: Any) -> _S:
-    """Makes a struct of type `kind`. Each field is from `more`, or the first source that has it."""
+    """Makes a struct of type `kind`. Fields not in `more` are from the first source with them."""
     names, fields = _shared(kind, tuple(more), *map(type, sources))
     values = list[Any]()
     for at, fields_of in fields:
@@ -40,7 +40,7 @@ def _shared(
 
 
 def shown_of(cell: CellResult) -> dict[str, Any]:
-    """Returns values of a cell under names that CellResult does not use, such as `figure`."""
+    """Returns values that are computed from a cell, such as its `figure`, by name."""
     low, high = (cell.summary.ci95 if cell.summary is not None else None) or (None, None)
     transfers = " & ".join(map(str, cell.transfers))
     return {

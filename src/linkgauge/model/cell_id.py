@@ -93,8 +93,8 @@ def cell_id(table: _OfTable, cell: Placed) -> CellId:
 
 
 def ends_of(cell: Placed) -> str:
-    """Returns where a cell's bytes come from and go to, as `host:0 -> cuda:3`, or `others ->
-    cuda:3` if they have several sources; if neither end is shared, the cell's row and column."""
+    """Returns where a cell's bytes come from and go to: `host:0 -> cuda:3`, `others -> cuda:3` for
+    several sources, or the row and column for several sources and several destinations."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(map(attrgetter("way"), of))
     sources, destinations = map(set, zip(*ways, strict=True)) if ways else (set(), set())
@@ -110,7 +110,7 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(table: _OfTable, cell: Placed) -> str:
-    """Returns a cell's row and column if its table is a sweep, else the memories at its ends."""
+    """Returns a cell's row and column if its columns are settings (a sweep), else `ends_of`."""
     return str(cell.place) if table.sweep else ends_of(cell)
 
 

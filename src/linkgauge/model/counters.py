@@ -80,7 +80,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the known counters. An event that one of them lacks is None in the sum."""
+    """Adds up the counters that are not None. An event that one lacks is None in the sum."""
     found = joined_known(counters)
     return found and replace(found, fairness=fairness(found.threads))
 
@@ -124,7 +124,7 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def joined_loads(loads: Iterable[Load | None]) -> Load | None:
-    """Adds loads up; returns None if one is unknown. `process` is the busiest over all of them."""
+    """Adds up loads and finds the busiest process; None without loads, or if one is None."""
     known = list(loads)
     if not known:
         return None

@@ -64,7 +64,7 @@ class InputError(LinkgaugeError):
 
 
 def pip_install(requirement: str) -> str:
-    """Returns the pip command for this Python. The `pip` on the PATH may be another Python's."""
+    """Returns the command to install a package for this Python. `pip` may be another one's."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 

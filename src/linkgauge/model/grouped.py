@@ -30,7 +30,7 @@ def numbering() -> defaultdict[Hashable, int]:
 
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
-    """Returns indices of `names`. Collections that share a name with the first one come first."""
+    """Returns the indices of `names`, first of those that share an element with `names[0]`."""
     first = frozenset(names[0])
     return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 

@@ -1,4 +1,4 @@
-"""Joins structs field by field. A field's type has the rule, such as `Annotated[float, added]`."""
+"""Joins structs field by field. A field's type states its rule, as in `Annotated[float, added]`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Known = dict[tuple[object, ...], Any]
 
 def joined(values: Sequence[_S], known: Known | None = None) -> _S:
     """Joins structs of one type into one struct; fields without a rule are from the first. `known`
-    is a cache by the `id` of values, so the values must live as long as `known`."""
+    caches joined fields by the `id` of the values, which must live as long as `known`."""
     known = {} if known is None else known
     rules, fields_of = _rules(type(values[0]))
     found = {}
@@ -65,7 +65,7 @@ def added(values: Sequence[Any]) -> Any:
 
 
 def _of_known(rule: Callable[[list[_T]], _T]) -> Callable[[Iterable[_T | None]], _T | None]:
-    """Returns the rule for values of which some may be unknown: None if all are."""
+    """Makes a rule that applies `rule` to the values that are not None; without any, gives None."""
 
     def of(values: Iterable[_T | None]) -> _T | None:
         known = [value for value in values if value is not None]

@@ -78,7 +78,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def label(self) -> str:
-        """The label in tables: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`, or the rank."""
+        """The label in tables: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`; the rank, if any."""
         return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ def and_all(names: Iterable[str], word: str = "and") -> str:
 
 
 def range_of(shown: Callable[[_V], str], values: Iterable[_V], joint: str = " to ") -> str:
-    """Returns the least and the greatest value, `8 B to 1 MiB`, or a single text if both agree."""
+    """Returns the least and the greatest value, `8 B to 1 MiB`; only one if they look alike."""
     ordered = sorted(values)  # type: ignore[type-var]
     return joint.join(dict.fromkeys(map(shown, ordered[:1] + ordered[-1:])))
 

@@ -193,7 +193,8 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """Returns the index of the interface with the fewest PCI hops to the rank's GPU, or None."""
+    """Returns the index of the interface in `able` with the fewest PCI hops to the rank's GPU. Of
+    several, prefers one on NUMA node `node`, then the fastest. Returns None if `able` is empty."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

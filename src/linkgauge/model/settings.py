@@ -176,5 +176,5 @@ class Settings(msgspec.Struct, frozen=True):
         return self
 
     def simulating(self, **changes: Any) -> Settings:
-        """Returns the settings, with these changes in the simulation if there is one."""
+        """Returns the settings with changes in `simulation`, or unchanged if that is None."""
         return replace(self, simulation=self.simulation and replace(self.simulation, **changes))

@@ -18,8 +18,8 @@ calls of drivers and their errors. `kernel`: options of the kernel."""
 
 
 class TextKind(NamedTuple):
-    """A kind of text. `words` says what may be shared of a text. `otherwise` replaces texts that
-    may not be shared; a number replaces its `{0}`."""
+    """A kind of text. `words` says what may be shared of a text. `otherwise` replaces a text that
+    may not be shared; its `{0}` becomes a number, the same one for equal texts."""
 
     otherwise: str
     words: Words = "none"

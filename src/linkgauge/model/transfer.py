@@ -63,7 +63,7 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 class Transfer:
     """A transfer of `scale` × the cell's size in bytes, at `load` percent of its full rate. If
     `both_ways` is true, one kernel copies alternate chunks of two buffers in opposite directions,
-    as in nvbandwidth's split warps. It is no Struct, so msgspec calls the hooks of `notation`."""
+    as in nvbandwidth's split warps. msgspec encodes it by hooks of `notation`."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
     shared = TRANSFER
@@ -123,15 +123,15 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the bytes of a loop that `report` counts: FIRST and BEST count one direction."""
+        """Returns the bytes of a loop that count: of one direction for FIRST and BEST, else all."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Yields each leg between the engine's owner and another memory: source, destination,
-        access, and fraction of the bytes."""
+        """Yields a leg for each read or write of another memory by the engine's owner: source,
+        destination, access, and fraction of the bytes."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -327,8 +327,9 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A matrix of cells. `parts` names a cell's transfers. If `sweep` is true, columns are
-    settings. Cells with the same number in `rounds` are measured at the same time or not at all."""
+    """A matrix of cells. `parts` names a cell's transfers. If `sweep`, columns are settings. If
+    `pairs`, cells may be pairs of devices, of which disjoint ones share a round if `in_rounds`.
+    Cells with the same number in `rounds` are measured at the same time or not at all."""
 
     name: str
     title: str

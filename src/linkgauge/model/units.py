@@ -15,7 +15,7 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit. Files have figures in `symbol`; people see them divided by `scale`, in `shown`."""
+    """The unit of a `quantity`: `symbol` in files; `shown`, with figures ÷ `scale`, for people."""
 
     symbol: str
     shown: str
@@ -74,7 +74,7 @@ UNITS = {unit.symbol: unit for unit in _ALL}
 
 
 def unit_of(symbol: str) -> Unit:
-    """Returns the unit that results store as `symbol`; an unknown one is displayed unscaled."""
+    """Returns the unit with this symbol. Figures with an unknown symbol are shown unscaled."""
     return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
 
 

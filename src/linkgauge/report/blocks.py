@@ -62,8 +62,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A finding, or the verdict (`first`). `said` and `last` are named lines above and below the
-    steps that fix it, and `do` is the heading of the steps."""
+    """A finding or, if `first`, the verdict. `steps` fix it, under the heading `do`. `said` and
+    `last` are lines with names, above and below the steps."""
 
     severity: str
     tone: Tone
@@ -92,7 +92,7 @@ class Tiles(NamedTuple):
 
     @property
     def as_line(self) -> Line:
-        """Formats `soak: 8 h of 8 h, 12 rounds` or, without `of`, `42 measured: 41 ok, 1 low`."""
+        """Formats `soak: 8 h of 8 h, 12 rounds`; without `of`, `42 measured: 41 ok, 1 low`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -114,7 +114,7 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A table entry. Rows are sorted by `key`, else by text. `link` leads to a part of the page."""
+    """A table entry. Rows are sorted by `key` (or text). `link` is an anchor, `depth` an indent."""
 
     text: str
     key: float | None = None
@@ -197,7 +197,7 @@ class ChartFigure(NamedTuple):
 
 class DrawnPart(NamedTuple):
     """A part in a machine's picture. `above` is the next part towards the host, `word` a check that
-    failed, `level` a switch's number of steps from the devices of its fabric (else 0)."""
+    found a fault, `level` a switch's number of steps from the devices of its fabric (else 0)."""
 
     name: str
     label: str

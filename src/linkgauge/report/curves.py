@@ -56,7 +56,7 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, define: Callable[..., Spec], x: str = ""
 ) -> ChartFigure:
-    """Makes a chart with `define(y=axis title)`. If `x` is empty, the other axis shows sizes."""
+    """Makes a chart, by `define(y=axis title)`. `x` names the x axis; if empty, it shows sizes."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),

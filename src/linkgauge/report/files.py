@@ -49,7 +49,7 @@ def judged_document(
     findings: Sequence[Finding],
     undetectable: Sequence[Undetectable] = (),
 ) -> str:
-    """Returns a document as JSON, with verdict, exit code and findings added."""
+    """Returns a document as JSON, with verdict, exit code, findings and undetectable losses."""
     known = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else dict(value)
     first = {"schema": known.pop("schema"), "verdict": verdict, "exit_code": code}
     more = {"undetectable": undetectable} if undetectable else {}
@@ -58,7 +58,7 @@ def judged_document(
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run for run.json: notes as sentences, cells' explanations moved to results."""
+    """Returns the run as run.json has it: notes also as sentences, shared texts in the results."""
     return share_texts(run.with_cells(with_words))
 
 
@@ -102,7 +102,7 @@ def _numbered(form: Callable[[int], str], samples: Sequence[float]) -> str:
 
 
 def sample_pieces(one: OneRun) -> Iterator[bytes]:
-    """Yields the samples as CSV, from samples.csv if it was just written. Raises ResultsError."""
+    """Yields the samples as CSV, from samples.csv if just written (ResultsError if unreadable)."""
     if not one.is_written or one.folder is None:
         yield from sample_lines(one.run)
         return
@@ -140,7 +140,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Returns the error with the command that resumes the run or, if of several ranks, shows it."""
+    """Returns the error, with the command that resumes the run or, for several ranks, shows it."""
     try:
         by_ranks = folder is not None and bool(read_opening(folder).machine.ranks)
     except (OSError, InputError):

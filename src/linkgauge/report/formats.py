@@ -56,7 +56,7 @@ class Format(NamedTuple):
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Returns a text, bytes for a file, or lines for a console. May raise InputError."""
+        """Returns text, file bytes or console lines. Raises InputError if not for `document`."""
         if not document.has(self):
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.of_blocks:

@@ -1,7 +1,6 @@
 """Writes a run's figures of host memory as memory attributes into hwloc's topology file, for
-HWLOC_XMLFILE. Initiators are the CPUs of a node, targets are nodes. As hwloc/memattrs.h says,
-bandwidths are in MiB/s and latencies in ns. `Bandwidth` is the mean of reads and writes; `Latency`
-is of reads, because latencies of writes are not measured."""
+HWLOC_XMLFILE. A node's CPUs are initiators, nodes are targets. `Bandwidth` is the mean of reads and
+writes in MiB/s (hwloc/memattrs.h). `Latency` is of reads, in ns."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How to judge and show a run. A cell fails if it is beyond one of `limits`, or if `objection`
-    returns a reason for it. `matrix` shows all details, `whole` shows every figure, `page` writes a
-    report next to the results."""
+    """How to judge and show a run. Figures are judged if `verdict`. A cell fails if it is beyond
+    one of `limits`, or if `objection` returns a reason. `utilization` adds shares of theoretical
+    limits, `matrix` all details, `whole` every figure, `verbose` all notes, and `page` a report."""
 
     format: Format
     utilization: bool = False
@@ -60,7 +60,7 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class Kept(OneRun, frozen=True):
-    """A judged run. `problem` is why it was not stored. `since` compares it with earlier runs."""
+    """A judged run. `problem` is why it was not stored; `since` says how earlier runs differ."""
 
     problem: ResultsError | None = None
     since: str | None = None
@@ -78,7 +78,7 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """Returns the cells to measure once more before they are called low or unsteady."""
+        """Returns the cells to measure again: they seem low, unsteady or slower than others."""
         return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
@@ -108,7 +108,7 @@ class Keeper:
 
 
 def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
-    """Judges a stored run. Raises InputError for a limit that fits no cell."""
+    """Judges a stored run. Raises InputError if a limit matches no cell of the run."""
     display.refuse_unmatched(run.results, run.machine)
     run = display.judged(run)
     folder = None if path is None else path.parent
@@ -117,7 +117,7 @@ def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns the run as shown: without verdicts on figures if the run cannot be judged."""
+    """Returns the run to show: without verdicts on figures if `outcome.verdict` is false."""
     if not outcome.verdict:
         run = run.with_cells(unjudged)
     return OneRun(outcome.marked(run), outcome, folder)

@@ -45,7 +45,7 @@ INTERRUPTED = "interrupted: keeping what was measured; Ctrl-C again stops withou
 
 
 def say_interrupted() -> None:
-    """Reports the interruption by os.write: a signal may have interrupted a write to sys.stderr."""
+    """Prints INTERRUPTED. Uses os.write, because the signal may have interrupted another write."""
     with suppress(OSError):
         os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
 
@@ -158,7 +158,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a stored run. Returns the exit code. Raises InputError if a limit fits no cell."""
+    """Shows a stored run. Returns the exit code. Raises InputError if a limit matches no cell."""
     from linkgauge.engine.kept.runs import place_of_run
 
     found = judge_kept(run, path, display)

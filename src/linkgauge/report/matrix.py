@@ -19,8 +19,8 @@ from linkgauge.model.units import BANDWIDTH, unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures, in the base unit or the unit in `name`. `total` is the sum of
-    bandwidths. `cells` counts all cells, even without a figure. `part` names the result's part."""
+    """A matrix of figures, in the unit that `name` states, or the base unit. `total` is the sum of
+    bandwidths. `cells` counts all cells, even without a figure. `part` is one of `Result.parts`."""
 
     name: str
     rows: tuple[str, ...]
@@ -165,7 +165,7 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields the rates of a single cell's transfers or devices, as a matrix."""
+    """Yields a matrix with the rate of each transfer, or each device, of a result's only cell."""
     if result.sweep or result.cells[0].report is not Report.TOTAL:
         return
     (cell,), unit = result.cells, unit_of(result.unit)

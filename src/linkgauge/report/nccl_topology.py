@@ -1,6 +1,5 @@
 """Writes a machine's PCI tree as NCCL's topology file (NCCL_TOPO_FILE), for guests whose hypervisor
-hides the switches. Like cloud providers' files, the file has nodes with CPUs, and below them PCIe
-switches, accelerators and network adapters."""
+hides the switches: nodes with CPUs, and below them switches, accelerators and adapters."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ COMPARED = "vm"
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """Makes a page of runs. Compares equivalent nodes with each other, and other runs by label.
-    `against` is the label to compare with. Raises InputError if there is no run."""
+    """Makes a page of runs. Compares runs of equivalent nodes with each other, else runs by their
+    labels, with the label `against` if it is given. Raises InputError if there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -112,7 +112,7 @@ def _is_measured(run: Run) -> bool:
 
 def fleets_in(paths: Sequence[Path], say: Callable[[str], object]) -> list[Fleet]:
     """Returns a fleet for each accelerator: the last run of each host and label. Returns [] if a
-    path is a run, if all fleets are too small, or if runs differ in settings or have profile vm."""
+    path is a run, if all fleets are too small, if settings differ, or for runs of profile vm."""
     if any(map(is_run, paths)):
         return []
     ways = set()
@@ -172,7 +172,7 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[Run], against: str | None
 ) -> ConfigurationComparison:
-    """Compares the figures of profile vm or, if there are none, each benchmark's worst cell."""
+    """Compares runs by the figures of profile vm or, without any, each benchmark's worst cell."""
     from linkgauge.judge.compare.configurations import compare
 
     first = against if any(run.label == against for run in runs) else None

@@ -115,7 +115,7 @@ def least_share(values: Iterable[float | None]) -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """Returns the verdict on cells, and ▽ or △ if ok or unjudged ones are far from similar ones."""
+    """Returns the verdict on cells, with ▽ or △ if ok or unjudged ones are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "not judged")
     unsaid = (cell for cell in cells if cell.verdict in ("ok", "not judged"))
     signs = "".join(sorted(set(map(peers_sign, unsaid))))

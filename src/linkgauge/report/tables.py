@@ -102,7 +102,7 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 class Typed(NamedTuple):
-    """A kind of table, whose rows have the type `kind`. If it `judges`, its JSON has findings."""
+    """A kind of table, with rows of the type `kind`. If it `judges`, its JSON also has findings."""
 
     name: str
     schema: str

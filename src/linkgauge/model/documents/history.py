@@ -130,7 +130,8 @@ class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 class EarlierMedians(NamedTuple):
     """The medians of each cell in a machine's earlier runs, by run number (1 is the latest). Runs
-    in which a cell did not pass are left out. Runs 1 to `low` were worse than the runs before."""
+    in which a cell did not pass are left out. Runs 1 to `low` were worse than the runs before.
+    `state` has the facts about the machine in run `low` + 1."""
 
     runs: int
     state: dict[str, str]

@@ -181,7 +181,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def reached(self) -> float | None:
-        """The figure ÷ `at_best`, or for times the inverse; None if not judged or not passed."""
+        """The headline figure ÷ `at_best`, inverse for times; None if not judged or not passed."""
         if self.verdict == "not judged" or self.status != "pass":
             return None
         return self.share(self.at_best, self.headline)
@@ -198,7 +198,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether the cell is ok because its figure is near the median of comparable cells."""
+        """Whether the cell is ok, but was only compared with similar cells of the run."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
@@ -211,7 +211,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def samples_id(self) -> int:
-        """The identity of the samples, which cells of a simulated machine may share."""
+        """The `id()` of the tuple of samples. Cells of a simulated machine may share one."""
         return id(self.samples)
 
     @property
@@ -222,7 +222,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The median or the best of the samples, as `report` says; a hidden share is at most 1."""
+        """The median sample; for BEST the best one, for HIDDEN at most 1. None without samples."""
         if self.summary is None:
             return None
         if self.report is _HIDDEN:
@@ -230,7 +230,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """Returns `figure` (by default the median) ÷ `reference`, or for latencies the inverse."""
+        """Returns `figure` (None: the median) ÷ `reference`, or for latencies the inverse."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None

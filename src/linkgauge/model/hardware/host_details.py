@@ -1,5 +1,4 @@
-"""What the kernel reports about a host beyond model.hardware.machine.Host, and published facts
-about families of server processors."""
+"""What the kernel reports about a host, beyond model.hardware.machine.Host."""
 
 from __future__ import annotations
 
@@ -111,9 +110,9 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def within(self) -> dict[tuple[int, int], str]:
-        """How each pair of nodes lies: `within` a socket, `between the same places of` two sockets
-        (their nth nodes), or `across` sockets. Empty if there are more than two NUMA distances, if
-        a socket has only one node, or if sockets have different numbers of nodes."""
+        """The relative position of each pair of nodes: `within` a socket, `between the same places
+        of` two sockets (as their nth nodes), or `across` sockets. Empty for more than two NUMA
+        distances, for one node in a socket, or for sockets with different numbers of nodes."""
         nodes = sorted(self.distances)
         each, rest = divmod(len(nodes), self.sockets or len(nodes) or 1)
         if each < 2 or rest or len({far for row in self.distances.values() for far in row}) > 2:

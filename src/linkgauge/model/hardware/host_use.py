@@ -1,4 +1,4 @@
-"""Which part of the host a cell's figure depends on, as found on H100s (docs/gate-errors.md)."""
+"""Finds what part of the host affects a cell's figure, as seen on H100s (docs/gate-errors.md)."""
 
 from __future__ import annotations
 

@@ -191,8 +191,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each accelerator, by the name of its memory (`cuda:0`). If no backend
-        lists the accelerator, the name is the address itself."""
+        """The PCI address of each accelerator, by its memory (`cuda:0`) or else by the address."""
         known: tuple[Accelerator | Device, ...] = (*self.known.accelerators, *self.all_devices)
         found = {one.memory: one.pci for one in known if one.pci}
         listed = set(found.values())
@@ -218,7 +217,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """Returns the PCI function and, except in a guest, all bridges above it, closest first."""
+        """Returns a PCI function and, except in a guest, all bridges above it, closest first."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -242,8 +241,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine without ranks, if all ranks are on one host and use different devices; else
-        the machine itself."""
+        """The machine without ranks; itself if ranks are on several hosts or share a device."""
         if not self.ranks or len({rank.host for rank in self.ranks}) > 1:
             return self
         found = self.on(self.ranks[0].host)

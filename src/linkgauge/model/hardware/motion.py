@@ -28,9 +28,8 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """When a work moves its bytes, in seconds from the start of all works. `turn` is the time at
-    which the work's startup begins; the startup takes `startup` seconds. `steps` are pairs of a
-    time and the share of the bytes moved by then."""
+    """When a work moves its bytes, in seconds from the start of all works. Its startup begins at
+    `turn` and takes `startup`. `steps` pair a time with the share of the bytes moved by then."""
 
     turn: float
     startup: float

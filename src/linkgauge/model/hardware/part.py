@@ -59,7 +59,7 @@ class Part:
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """Returns the device `name`, or the PCI function if `name` equals `address`."""
+        """Returns the device `name` or, if that is just its PCI `address`, the PCI function."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -81,7 +81,7 @@ class Part:
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """Returns the PCIe link above a device or, if `lower` equals `address`, above a bridge."""
+        """Returns the PCIe link above a device or, if `lower` is `address`, above a bridge."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 

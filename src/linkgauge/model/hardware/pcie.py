@@ -80,7 +80,7 @@ _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """The tree of PCI functions. Garbled data, in which parents form a loop, does no harm."""
+    """The tree of PCI functions. It copes with garbled data, in which parents form a loop."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
@@ -97,7 +97,7 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the upstream port of the topmost switch on the device's card, else `address`."""
+        """Returns the topmost upstream port on the device's own card, or `address` without one."""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -107,13 +107,12 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Returns the number of hops between two functions as Linux counts them, or None if the
-        path is unknown (`calc_map_type_and_dist` in drivers/pci/p2pdma.c)."""
+        """Returns hops between functions as in Linux (calc_map_type_and_dist); None if unknown."""
         branches = self._branches(one, other)
         return None if branches is None else sum(map(len, branches))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """Returns the class of the path between two functions; None if unknown or the same one."""
+        """Returns the class of the path between two functions, or None without a known path."""
         branches = self._branches(one, other)
         if branches is None or not any(branches):
             return None

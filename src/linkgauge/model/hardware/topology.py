@@ -34,7 +34,7 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint is certain not to be faster than `other`."""
+        """Whether this joint is surely no faster than `other`, by rates or by equal links."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         # Without both rates, only the same fabric links are sure to be equally fast.
@@ -43,8 +43,8 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """A diagram of a machine: places, and joints of parallel wires. `joined` maps a wire's name to
-    its joint. `inside` maps the name of a port or merged switch to the name of its place."""
+    """A diagram of a machine: places, and joints (all wires between two places). `joined` maps a
+    wire's name to its joint, and `inside` a port or merged switch to the name of its place."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]

@@ -10,8 +10,8 @@ Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
-    """A PCI function. `route` has the addresses from the topmost bridge to it, and `windows` each
-    resizable BAR's number, size and largest size in bytes."""
+    """A PCI function. `route` has the addresses from the topmost bridge to it, `subsystem` a
+    vendor, and `windows` each resizable BAR's number, size and largest size in bytes."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
@@ -24,7 +24,8 @@ class BusFunction(PciFunction, frozen=True, kw_only=True):
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about virtualization. `siblings` has the CPUs of each CPU's core, `node_pages` the
-    total and free huge pages of each node by page size. Page sizes and `crash_kernel` are bytes."""
+    total and free huge pages of each node by page size. Page sizes and `crash_kernel` are bytes.
+    `signs` are sentences for or against a hypervisor, and `kvm` names the loaded module of KVM."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}

@@ -26,8 +26,9 @@ from .pcie import link_rate
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link. Links of equal `grade` should be equally fast. `nominal` is in bytes/s. A PCIe link
-    has PCI functions at its ends (`lower`, `upper`)."""
+    """A link. Links of equal `grade` should be equally fast. A PCIe link joins the functions
+    `lower` and `upper`; `device` is the memory at its lower end, `reported` what the vendor's
+    library says. `bundle` has parallel links of other kinds. `nominal` is in bytes/s."""
 
     part: Part
     grade: str = ""
@@ -63,8 +64,8 @@ class Touched(msgspec.Struct, frozen=True, eq=False):
 
 class Wired(NamedTuple):
     """The facts that a machine's wiring is made from, by name. `nodes` has CPUs and bytes of
-    memory, `devices` model and nearest node, and `endpoints` the PCI addresses of accelerators and
-    adapters. `line` returns a PCI function and all bridges above it for an address."""
+    memory, `devices` model and nearest node, `addresses` the PCI addresses of accelerators, and
+    `endpoints` also those of adapters. `line` returns a PCI function and all bridges above it."""
 
     known: Inventory
     nodes: Mapping[str, tuple[int, int | None]]
@@ -236,7 +237,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether the route passes a switch that is assumed where links report no remote end."""
+        """Whether the route passes a switch that is only assumed, as links report no remote end."""
         crossed = self.route(begin, end) if self._unsure else None
         return any({wire.a, wire.b} & self._unsure for wire, _ in crossed or ())
 
@@ -268,8 +269,8 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """Returns the cell's transfers, or the copies that CPUs of the source's node make in their
-        place if the cell is staged in host memory."""
+        """Returns the cell's transfers. If the cell is staged in host memory, the source's NUMA
+        node carries out those between devices that no fabric joins."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))

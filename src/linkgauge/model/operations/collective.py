@@ -45,7 +45,7 @@ _MOST = 1 << 24
 
 class NumberType(msgspec.Struct, frozen=True):
     """A type of numbers, which represents exactly whole numbers up to `whole` and powers of two up
-    to 2^`exponent`. `code` is its number in NCCL. `rounding` is a rounding's relative error."""
+    to 2^`exponent`. `code` is its number in NCCL. Rounding has a relative error of `rounding`."""
 
     name: NumberName
     code: int
@@ -100,9 +100,9 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements: `count` in NCCL's call, `send` and `receive` for one rank. In place,
-    rank r sends from element `send_step` × r of the receive buffer, and receives into it from
-    element `receive_step` × r on."""
+    """Numbers of elements: `count` is the argument of NCCL's call, `send` and `receive` are what
+    one rank sends and receives. In place, rank r's data begin at element `send_step` × r of its
+    receive buffer, and what it receives begins at element `receive_step` × r."""
 
     count: int
     send: int
@@ -171,7 +171,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """Returns the bytes of each rank's send and receive buffers; in place, 0 for sending."""
+        """Returns the bytes of each rank's send buffer (0 if in place) and receive buffer."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
             counts = self.counts(size, len(group))

@@ -1,4 +1,4 @@
-"""What ranks send in a collective, and where what they must receive comes from."""
+"""The data that ranks send in a collective, and which of these data each rank must receive."""
 
 from __future__ import annotations
 

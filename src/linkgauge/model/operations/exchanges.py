@@ -38,7 +38,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time, divided into `steps` steps that follow one another."""
+    """Exchanges that run at the same time, each in `steps` steps that follow one another."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
@@ -56,7 +56,8 @@ def ways(
     reduces: Callable[[], bool],
     hosts: Sequence[Hashable] = (),
 ) -> Iterator[Way]:
-    """Yields the ways to do `work`. `links` returns the number of links between two ranks."""
+    """Yields the ways to do `work`. `links` returns the number of links between two ranks,
+    `reduces` whether the switch can reduce. `hosts` has each rank's host (None: unknown)."""
     yield Way()
     if work.collective in _RINGS and (orders := rings_by_rail(hosts)):
         yield Way("ring", orders)

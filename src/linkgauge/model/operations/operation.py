@@ -79,7 +79,7 @@ def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -
 
 
 def wrong_of(library: Any, found: Any, expected: Any, allowed: float) -> str | None:
-    """Returns a message about the first sum that is wrong, or None. `library` is numpy or torch."""
+    """Returns a message on the first sum that is wrong by more than `allowed`, or None."""
     # A difference that is no number compares as false.
     wrong = library.argwhere(~(abs(found - expected) <= allowed))
     if not len(wrong):
@@ -165,11 +165,11 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation and its properties. `lacking` says what a backend without it lacks.
+    """An operation and its properties. `lacking` is said of a backend without it: `has no copy`.
     `is_compared` is true if buffers show whether it was right, `is_single` if a sample is one
     iteration, `by_device` if a device can do it alone, `in_memory` if it uses memories, `of_sizes`
-    if its cells form a curve over sizes, and `concurrent_loads` if transfers after the first are
-    copies that run meanwhile."""
+    if its cells form a curve over sizes, and `concurrent_loads` if the transfers after the first
+    are copies that run at the same time."""
 
     name: OperationName
     lacking: str
@@ -196,7 +196,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether transfers after the first are load during the whole measurement."""
+        """Whether transfers after the first are a load that lasts as long as the measurement."""
         return self.follows_pointers or self.is_single
 
     @property

@@ -83,7 +83,7 @@ def _shown(value: object) -> object:
 
 
 class _Places:
-    """Formats the cells of matrices. `said` numbers the texts that appear at the mouse pointer."""
+    """Formats cells of matrices. `said` has a number for each text that the mouse pointer shows."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}

@@ -60,7 +60,7 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """Draws a machine. Each switch that `several` names is drawn as several joined bars."""
+    """Draws a machine. A switch in `several` gets a bar in each row; a line joins these bars."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several

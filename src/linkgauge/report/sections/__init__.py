@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Runs of a report. `last` is by accelerator and label. `left_out` has messages on others."""
+    """Runs of a report. `last` has the last run of each accelerator and label. `left_out` has
+    messages about runs that are left out."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -64,7 +65,7 @@ def _of_plugin(section: Any, hook: Hook) -> Section:
 def _guarded(
     makes: Callable[..., Iterable[Any]], hook: Hook, *, is_line: bool = False
 ) -> Callable[..., Iterable[Any]]:
-    """Wraps a plug-in's function, so that blocks that cannot be shown do not break a page."""
+    """Wraps a plug-in's function. It yields nothing if a block (or line) cannot be shown."""
     from linkgauge.report.blocks import Block, Prose
     from linkgauge.report.render.markdown import as_markdown
     from linkgauge.report.render.terminal import shown

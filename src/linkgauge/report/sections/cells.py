@@ -136,7 +136,7 @@ def transfers(view: ResultView) -> Iterator[Block]:
 
 
 def _kept(cell: CellResult) -> str:
-    """Formats the share of other runs that an interval covers: `95% `, or `samples ` if unknown."""
+    """Formats an interval's coverage: `95% ` of other runs, or `samples ` if that is unknown."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

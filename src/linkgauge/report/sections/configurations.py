@@ -105,7 +105,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """Returns `baseline` if side `at` is 0, else `better`, `worse`, `noise` or `not proven`."""
+    """Returns `baseline` for configuration 0, else `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]

@@ -105,8 +105,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Yields a problem for each check and severity: its first finding with its reason, symptoms
-    and, if it is one command, remedy. Of warnings of `below`'s check, yields only the subjects."""
+    """Yields a problem for each check and severity: the first finding with its reason, symptoms
+    and, if it is one command, remedy. A warning of the check of `below` only has its subjects."""
     by_check = grouped(((one.first.check, one.first.severity), one) for one in groups)
     for (check, severity), (first, *others) in by_check.items():
         subjects = subjects_of(*(group.equivalent for group in (first, *others)))

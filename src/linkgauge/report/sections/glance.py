@@ -28,8 +28,7 @@ class Glance(NamedTuple):
 
 
 def accelerators_of(machine: Machine) -> list[Subject]:
-    """Returns the accelerators. An accelerator without a PCI address is left out if another
-    accelerator has the same model."""
+    """Returns the accelerators, one without a PCI address only if no other one has its model."""
     cpus = {one.memory for one in machine.all_devices if one.is_cpu}
     found = [one for one in subjects(machine) if one.label not in cpus]
     models = {one.model for one in found}

@@ -31,8 +31,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run, *, skipped: bool = True) -> Iterator[Line]:
-    """Yields reasons: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. If
-    `skipped` is false, those of skipped cells only if nothing was measured."""
+    """Yields reasons: `skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`. If not
+    `skipped`, leaves out skipped cells, unless nothing was measured."""
     reasons: defaultdict[Status, list[tuple[str, str]]] = defaultdict(list)
     for result in filterfalse(has_figures, run.results):
         why, name = result.reason or "for no reason given", result.benchmark

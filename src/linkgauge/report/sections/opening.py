@@ -54,7 +54,7 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """Sums up a run (`8 NVIDIA H200 copy 55.4 GB/s each from host memory, as …`) if it can."""
+    """Returns `8 NVIDIA H200 copy 55.4 GB/s each from host memory, as …`; empty without copies."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         who = _devices(run, [*chain(*known.values())])

@@ -174,7 +174,7 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """Returns `NV18` for 18 NVLinks (`NV18?` if ends are unknown), `NET`, or a PCI class."""
+        """Returns `NV18` for 18 NVLinks (`NV18?` if ends are unknown), `NET`, PCI class, or `?`."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         if len({self._hosts.get(end) for end in ends}) > 1:
             return NETWORK

@@ -47,7 +47,8 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """One or more equal links. Rates are in bytes/s. A picture shows `word`, and tooltip `says`."""
+    """One or more equal links. `what` is their kind, `one_way` and `both` are measured rates in
+    bytes/s. A picture shows `word`, a bad verdict or a failed check, and the tooltip `says`."""
 
     what: Entry
     one_way: tuple[float, ...]

@@ -46,7 +46,7 @@ ON_SERVER = "on server"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """The texts around a verdict. `kept` is the run's folder. `since` compares with earlier runs.
+    """What to say with a verdict. `kept` is the run's folder. `since` is a text on earlier runs.
     `by_doctor` is true if all findings are shown above, `scripted` if a script has the remedies."""
 
     kept: Path | None = None
@@ -94,7 +94,7 @@ def ending(
 
 
 def _one_step(taken: Sequence[Step], closing: Closing) -> Sequence[Step]:
-    """Replaces a remedy of several steps by one step, which says where all steps are shown."""
+    """Reduces a remedy to one step: its only command, or a text on where its steps are shown."""
     if len(taken) <= 1:
         return taken
     commands = [step for step in taken if isinstance(step, Command)]
@@ -163,8 +163,8 @@ def _explained(wrong: WorstOfRun) -> list[tuple[str, Line]]:
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first prose of a remedy, and the commands up to the next prose. If the first
-    command changes nothing, yields no other command."""
+    """Yields the prose before a remedy's first command, and the commands up to the next prose, or
+    only the first if it changes nothing. Without a command, yields the first prose."""
     prose, commands = list[Step](), list[Command]()
     for step in found:
         if isinstance(step, Command):

@@ -67,7 +67,7 @@ def compared_with(run: Run) -> bool:
 
 
 def may_be_cached(run: Run) -> str:
-    """Returns a note if buffers (nearly) fit into the last-level cache, else an empty text."""
+    """Returns a note if the last-level cache may hold a part of the buffers, else an empty text."""
     near = [
         note
         for result in run.results

@@ -80,7 +80,7 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Returns the share of the expected figure that the cell, or its worst transfer, reaches."""
+    """Returns the cell's share of the expected figure, or that of a transfer if clearly lower."""
     share, figure, expected = cell.reached, cell.headline, cell.expected
     if share is None or figure is None or expected is None:
         return None
@@ -105,7 +105,7 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = (
 
 
 class Word(NamedTuple):
-    """The text of a verdict, and its kind, which is `part` if only some cells are judged."""
+    """The text of a verdict, and its kind. The kind is `part` if only some cells are judged."""
 
     text: str
     kind: Status | Verdict | Literal["part"]
@@ -116,8 +116,8 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """The numbers of cells that were measured and that were judged. `cpus` (for pairs of CPUs) and
-    `others` count the judged cells that were only compared with similar cells of the run."""
+    """The numbers of cells that passed (`measured`) and that were judged. `cpus` (for pairs of
+    CPUs) and `others` count judged cells that were only compared with similar cells of the run."""
 
     measured: int
     judged: int
@@ -161,7 +161,7 @@ WHY_NOT: dict[NotJudged | None, tuple[str, str]] = {
 
 
 def nothing_wrong(run: Run, unjudged: str = "", *, is_waived: bool = False) -> str:
-    """Describes a run without failures except waived ones (`is_waived`), or why it is unjudged."""
+    """Says that nothing is wrong (except what `is_waived`), or why the run is `unjudged`."""
     passed = [cell for one in run.results for cell in one.cells if cell.status == "pass"]
     known = judged_of(run)
     if not passed:

@@ -53,7 +53,7 @@ def difference(ratio: float, better: Better, other: str = "") -> str:
 
 
 def loss_below(fraction: float, better: Better) -> str:
-    """Formats losses that go unnoticed: `a loss below 12%`, or `a loss of half` if hides_all."""
+    """Formats which losses go unnoticed: `a loss below 12%`, or `a loss of half` if `hides_all`."""
     if hides_all(fraction, better):
         return "a loss of half"
     if better == "lower" and fraction >= _TWICE - 1:
@@ -62,7 +62,7 @@ def loss_below(fraction: float, better: Better) -> str:
 
 
 def may_have_lost(fraction: float, better: Better) -> str:
-    """Formats the largest loss that a comparison may hide: `it may have lost 62%`."""
+    """Formats the largest loss that a comparison does not exclude: `it may have lost 62%`."""
     if hides_all(fraction, better):
         return "the two differ too much by themselves to exclude a loss of half"
     if better == "lower":

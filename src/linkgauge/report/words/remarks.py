@@ -65,8 +65,8 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Yields the lines below a table. If `named`, the table itself shows verdicts. If `detailed`,
-    adds all reasons and threads, and omits summaries of figures."""
+    """Yields the lines below a table. Does not list cells by verdict if the table shows verdicts
+    (`named`). If `detailed`, adds all reasons and threads, and omits summaries of figures."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     most = len(found) if detailed else MOST_MODES
     for result, cell in found[:most]:
@@ -207,7 +207,7 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields the share of the latency that huge pages save: the cost of TLB misses."""
+    """Yields the share of the latency, by size, that huge pages save: the cost of TLB misses."""
     curves = grouped((cell.row.removesuffix(_kind(cell)).strip(), cell) for cell in cells)
     for row, own in curves.items():
         kinds = tabled((_kind(cell), cell.column, cell) for cell in own)
