@@ -21,51 +21,24 @@ class Unit(msgspec.Struct, frozen=True):
     shown: str
     scale: float
     better: Better
-    note: str = ""
     quantity: str = "bandwidth"
 
 
-BANDWIDTH = Unit(
-    "B/s", "GB/s", 1e9, "higher", "payload bytes counted once; GB/s is 10^9 bytes a second"
-)
-STREAM = Unit(
-    "B/s (STREAM)",
-    "GB/s",
-    1e9,
-    "higher",
-    "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
-)
-"""The unit of STREAM's bandwidth. It has its own name because it cannot be compared with the
-payload of BANDWIDTH."""
-LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
-COLLECTIVE = Unit(
-    "s (collective)",
-    "us",
-    1e-6,
-    "lower",
-    "time of one collective, the average of its ranks",
-    "time",
-)
-RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
-FLOPS = Unit(
-    "FLOP/s",
-    "TFLOP/s",
-    1e12,
-    "higher",
-    "2 n³ floating-point operations of a product of two n × n matrices",
-    "rate",
-)
-HIDDEN = Unit(
-    "1 (hidden)",
-    "%",
-    0.01,
-    "higher",
-    "of the shorter of two times, that of copies and that of a kernel, each alone",
-    "time hidden",
-)
-TOKENS = Unit("tokens/s", "tokens/s", 1.0, "higher", "tokens of all sequences together", "rate")
-REQUESTS = Unit("requests/s", "requests/s", 1.0, "higher", "requests that are answered", "rate")
-STEP = Unit("s (step)", "ms", 1e-3, "lower", "time of one training step of all devices", "time")
+BANDWIDTH = Unit("B/s", "GB/s", 1e9, "higher")
+"""Payload bytes, counted once. GB/s is 10^9 bytes a second."""
+STREAM = Unit("B/s (STREAM)", "GB/s", 1e9, "higher")
+"""Bytes of every array that is read or written, as STREAM counts: not comparable with BANDWIDTH."""
+LATENCY = Unit("s", "ns", 1e-9, "lower", "time")
+COLLECTIVE = Unit("s (collective)", "us", 1e-6, "lower", "time")
+"""The time of one collective, the average of its ranks."""
+RATE = Unit("1/s", "events/s", 1.0, "higher", "rate")
+FLOPS = Unit("FLOP/s", "TFLOP/s", 1e12, "higher", "rate")
+"""2 n³ floating-point operations count for a product of two n × n matrices."""
+HIDDEN = Unit("1 (hidden)", "%", 0.01, "higher", "time hidden")
+"""Of the shorter of two times: that of copies and that of a kernel, each alone."""
+TOKENS = Unit("tokens/s", "tokens/s", 1.0, "higher", "rate")
+REQUESTS = Unit("requests/s", "requests/s", 1.0, "higher", "rate")
+STEP = Unit("s (step)", "ms", 1e-3, "lower", "time")
 
 _ALL = (
     BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN, TOKENS, STEP, REQUESTS,
