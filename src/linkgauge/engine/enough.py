@@ -1,4 +1,5 @@
-"""Decides whether a cell needs more repetitions."""
+"""Decides whether a cell needs more repetitions: `is_done`, or `is_enough` if the user gave the run
+a time budget."""
 
 from __future__ import annotations
 

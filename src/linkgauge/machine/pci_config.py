@@ -246,7 +246,7 @@ def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int,
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Returns the names of `wanted` in the database's text, without devices of unknown vendors."""
+    """Returns the names that the PCI ID database `text` has of the (vendor, device) in `wanted`."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

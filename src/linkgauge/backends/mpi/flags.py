@@ -21,8 +21,8 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One rank of a flag ping-pong. `mine` is the address of this rank's flag. `theirs` is the
-    number of the other rank, and the offset of that rank's flag in the window. If `begins` is true,
+    """One rank of a flag ping-pong. `mine` is the address of this rank's flag. `theirs` is a
+    pair: the other rank's number, and the offset of its flag in the window. If `begins` is true,
     this rank times the round trips."""
 
     def __init__(

@@ -71,7 +71,7 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes a pattern. If `size` exceeds the window, all bytes beyond it get the pattern."""
+        """Fills `size` bytes. Beyond the window, bytes are not stored: there, all get the pattern."""
         self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)

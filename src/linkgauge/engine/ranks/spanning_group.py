@@ -104,8 +104,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[SamplingPolicy | None, int]]:
-        """Prepares the copies in all ranks. Returns each rank's sampling policy (None if it times
-        no copy) and the largest number of loops."""
+        """Prepares the copies in all ranks. Returns for each rank its sampling policy (None if it
+        times no copy) and the most loops that it may run at once."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:

@@ -249,7 +249,7 @@ class ClusterWorker:
         self.close()
 
     def close(self) -> None:
-        """Ends no rank: ranks and their devices stay until the gathering is closed."""
+        """Only notes that this rank is leaving: the ranks and their devices are still in use."""
         with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"

@@ -19,7 +19,7 @@ NOT_NEEDED = "not waited for, because another backend reaches the accelerators"
 
 
 def has_no_driver(name: str | None) -> bool:
-    """Whether `name` is the GPU backend, and NVIDIA's driver is not loaded."""
+    """Whether `name` is the backend of CUDA, and NVIDIA's driver is not loaded."""
     return name == GPUS and not ROOT.exists("proc/driver/nvidia")
 
 

@@ -140,9 +140,10 @@ def said_of(group: Changed) -> str:
 def since_line(one: Since) -> str:
     """Formats changes: `against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3`."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
-    said += [f"{count_of(one.more, 'other cell')} changed"] if one.more else []
+    said += [f"{count_of(one.more, 'more cell')} changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []
     facts = [f"{fact.name} {moved(fact)}" for fact in one.facts[:MOST_FACTS]]
     left = len(one.facts) - len(facts)
-    facts += [f"{left} more facts of the machine differ"] if left else []
-    return f"against {count_of(one.runs, 'earlier run')}: {'; '.join((*said, *facts))}"
+    facts += [f"{left} more facts of the machine"] if left else []
+    changed = f"; the machine differs: {'; '.join(facts)}" if facts else ""
+    return f"against {count_of(one.runs, 'earlier run')}: {'; '.join(said)}{changed}"

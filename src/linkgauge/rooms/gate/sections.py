@@ -113,9 +113,10 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     vague = len(losses) - len(clear)
     if clear:
         half, all_of_them = percent(median(clear)), percent(max(clear))
-        where = "any cell" if len(clear) == len(one.cells) else f"any of {count_of(len(clear))}"
-        seen = f"sensitivity: with 90% probability, a loss of {all_of_them} in {where} would show"
-        yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
+        some = f"{'any of ' if clear[1:] else ''}{count_of(len(clear))}"
+        where = "any cell" if len(clear) == len(one.cells) else some
+        seen = f"sensitivity: with 90% probability, a loss of {all_of_them} is found in {where}"
+        yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of the cells")
     if vague:
         cells = f"{vague} of {count_of(len(losses))}" if clear else count_of(vague)
         yield plain(f"in {cells}, runs vary too much to find a loss of half", "warn")
@@ -137,10 +138,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = (
-            f"{count_of(single)} have a single run on a side: how much runs vary is only estimated"
-        )
-        yield plain(f"{few}; more runs would show it", "warn")
+        few = f"{count_of(single)} have only one run on a side: how much runs vary is estimated"
+        yield plain(f"{few}; more runs measure it", "warn")
     if one.anew:
         yield plain(f"ranges of {count_of(one.anew, 'run')} are {ANEW}", "dim")
 

@@ -178,7 +178,9 @@ def _promise(variation: Variation) -> str:
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
     count, asked = len(known), f"at {100 * alpha:.4g}% significance"
-    said = f"{asked} for each cell, expect {count * alpha:.2g} false alarms in {count_of(count)}"
+    said = f"{asked} for each cell, expect {count * alpha:.2g} of {count} to differ by chance alone"
+    if count == 1:
+        said = f"{asked}: by chance alone, a cell differs in {100 * alpha:.4g}% of comparisons"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
