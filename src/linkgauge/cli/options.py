@@ -144,7 +144,7 @@ class Options:
 
 
 def members(kind: type[Options]) -> Iterator[tuple[str, Any, Field | None]]:
-    """Yields each option's name, type and definition (None for one that chooses an output format)."""
+    """Yields each option's name, type and definition (None if it chooses an output format)."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from members(hint)

@@ -67,8 +67,8 @@ class Kept(OneRun, frozen=True):
 
 
 class Keeper:
-    """Judges and stores runs. The functions `since` and `remember` are called
-    with each run: to add the comparison with earlier runs, and once it is stored."""
+    """Judges and stores runs. Each run is given to the functions `since`, which adds a comparison
+    with earlier runs, and `remember`, once the run is stored."""
 
     def __init__(
         self, display: Display, remember: Remember | None = None, since: Since | None = None
