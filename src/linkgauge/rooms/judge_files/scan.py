@@ -79,7 +79,7 @@ class TextScan:
         self.logs, self.reported = list[Log](), list[Facts]()
         self.figures, self.gpus = list[ReportedFigure](), dict[int, ReportedGpu]()
         self.failures, self.remarks = list[Failure](), list[str]()
-        self.machines, self.hosts = set[int](), tuple[str, ...]()
+        self.machines, self.hosts, self.version = set[int](), tuple[str, ...](), ""
         self.ends = {"local": set[str](), "remote": set[str]()}
 
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
@@ -94,8 +94,8 @@ class TextScan:
         self, *patterns: str, **usual: str
     ) -> Iterator[tuple[int, dict[str, str], dict[str, str]]]:
         """Yields each matching line's number, its named groups, and the last value of each group so
-        far. Records a `gpu` with its `model`, a failure (`failed`), and both ends of a connection
-        (`local` and `remote`)."""
+        far. Records a `gpu` with its `model`, the tool's `version`, a failure (`failed`), and both
+        ends of a connection (`local` and `remote`)."""
         said = usual
         for number, match in self.each(*map(re.compile, patterns)):
             own = {name: text for name, text in match.groupdict().items() if text is not None}
@@ -103,6 +103,7 @@ class TextScan:
             if "gpu" in own and "model" in own:
                 gpu = ReportedGpu(own["model"].rstrip(".").strip(), address_of(own.get("pci", "")))
                 self.found(number, int(own["gpu"]), gpu)
+            self.version = own.get("version", self.version)
             if "failed" in own:
                 self.fail(own["failed"])
             for side in self.ends.keys() & own.keys():
@@ -296,7 +297,7 @@ class TextScan:
             for one in self.figures
         )
         self.logs.append(Log(
-            tool, tuple(figures), version or None, self.hosts,
+            tool, tuple(figures), version or self.version or None, self.hosts,
             tuple(dict.fromkeys(failures)), tuple(dict.fromkeys(self.remarks)),
             (frozenset(self.ends["local"]), frozenset(self.ends["remote"])),
         ))  # fmt: skip
@@ -323,7 +324,7 @@ def rates(
     returns the work that a line measured."""
 
     def read(seen: TextScan) -> None:
-        of, said = Counter[str](), dict[str, str]()
+        of = Counter[str]()
         for said in seen.rows(*patterns, **{"unit": "", "prefix": "", "element": "1", **usual}):
             figure, own = number_of(said.get(rate, "")), name.format(**said).lower()
             size = int(int(said["size"]) * scale_of(said["prefix"])) * int(said["element"])
@@ -332,6 +333,6 @@ def rates(
                 figure *= scale_of(said["unit"])
                 seen.figures.append(ReportedFigure(own, *place, figure, size, host=cell(said)))
                 of[own] += 1
-        seen.log(tool, said.get("version", ""))
+        seen.log(tool)
 
     return read

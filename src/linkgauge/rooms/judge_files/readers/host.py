@@ -234,14 +234,13 @@ _MIXED = 1.5
 _MOST_NS = 2000.0
 """Figures of a matrix without a title are latencies in ns below this, else MB/s."""
 _MLC_WORDS = re.compile(r"\s*(?:Using Read-only traffic type|ALL Reads\s*:|Stream-triad like)")
-_MLC = re.compile(r".*?Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 
 
 def _mlc(seen: TextScan) -> None:
     nodes, mixed, reads, taken = 1, 0.0, math.inf, set[int]()
     totals, is_own = list[float](), any(map(_MLC_WORDS.search, seen.lines))
     for number, own, said in seen.marks(
-        _MLC.pattern,
+        r".*?Intel\(R\) Memory Latency Checker - v(?P<version>\S{1,20})",
         r"(?P<grid>Measuring (?:idle latencies|Memory Bandwidths between nodes))",
         *([r"\s*Numa node\s+(?P<grid>0(?:\s+\d{1,3})+)\s*$"] if is_own else []),
         rf"\s*ALL Reads\s*:\s+(?P<reads>{DECIMAL})",
@@ -274,7 +273,7 @@ def _mlc(seen: TextScan) -> None:
             f"{reads / 1e3:.3g}: few CPUs (-m), other work, power saving or heat hold these back"
         )
     del seen.failures[1:]  # the first line tells the cause
-    seen.log("Intel MLC", seen.first(_MLC))
+    seen.log("Intel MLC")
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ReportedFigure]:

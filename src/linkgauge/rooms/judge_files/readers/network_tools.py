@@ -150,7 +150,7 @@ def _osu(seen: TextScan) -> None:
     if error and not any(one.failure for one in seen.figures):  # else the column tells which
         seen.fail(error)
     settings = {"buffers": f"{said['from']} {said['to']}"} if "from" in said else {}
-    seen.log("OSU micro-benchmarks", said.get("version", ""), settings=settings)
+    seen.log("OSU micro-benchmarks", settings=settings)
 
 
 def _message(_: object) -> HostFigure:

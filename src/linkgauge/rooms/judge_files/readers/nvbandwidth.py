@@ -29,7 +29,7 @@ their only matrix is of one of the two copies by copy engines, or of both by ker
 
 
 def _read_text(seen: TextScan) -> None:
-    tool, version, name, waiting = "", "", "", list[tuple[Grid, int | None, bool]]()
+    tool, name, waiting = "", "", list[tuple[Grid, int | None, bool]]()
     size = SIZE
     for number, own, _ in seen.marks(
         r"\s*(?P<tool>nvbandwidth|sailbandwidth) Version: (?P<version>\S{1,40})",
@@ -42,7 +42,7 @@ def _read_text(seen: TextScan) -> None:
         r"|ASSERT|Invalid value|Failed|NVML_ERROR|\[CUDA_ERROR_\w{1,60}\])\b.*|\[CUDA_ERROR.*))",
         r".*?bandwidth\b.*?\s(?:-b|--bufferSize)[ =]?(?P<buffer>\d{1,7})\b",  # in MiB
     ):
-        tool, version = tool or own.get("tool", ""), version or own.get("version", "")
+        tool = tool or own.get("tool", "")
         size = int(own["buffer"]) * MIB if "buffer" in own else size
         if "running" in own:
             name, waiting = own["running"], []
@@ -58,7 +58,7 @@ def _read_text(seen: TextScan) -> None:
         while test and waiting:
             seen.figures += _figures(test, size, *waiting.pop(0))
     if seen.figures or tool:
-        seen.log(tool or "nvbandwidth", version, sure=True)
+        seen.log(tool or "nvbandwidth", sure=True)
 
 
 _WAIVED = "was waived: GPUs reach no peers, or the test needs more of them"
