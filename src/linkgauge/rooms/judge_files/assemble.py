@@ -130,12 +130,11 @@ def _reported_adapters(found: Sequence[Adapter], reported: Facts) -> list[Adapte
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     """Returns the accelerator with only what texts say. Leaves out the memory's rate if copy
     engines are slower than the memory."""
-    table = product_of(one.model)
     return Accelerator(
         memory=_named(one.memory, backend), model=one.model, pci=one.pci,
         links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
                     for o in one.links),
-        memory_rate=None if table is not None and table.copies else one.memory_rate,
+        memory_rate=None if product_of(one.model).copies else one.memory_rate,
     )  # fmt: skip
 
 

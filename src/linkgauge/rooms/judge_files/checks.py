@@ -163,7 +163,7 @@ def narrowed(known: Inventory, cells: Iterable[Shown]) -> tuple[float, str, str]
     is_linked = any(one.links for one in known.accelerators)
     links = [one.link for one in known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
-    tables = [one.pcie for one in (product_of(o.model) for o in known.accelerators) if one]
+    tables = [product_of(one.model).pcie for one in known.accelerators]
     speed, width = max([*pcie, *filter(None, tables)], default=(0.0, 0))
     rates = (
         one.cell.headline

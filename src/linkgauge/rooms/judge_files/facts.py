@@ -133,7 +133,7 @@ class Facts(msgspec.Struct, frozen=True):
 def vendor_of(facts: Facts) -> str:
     """Returns the product's vendor, else the tool's, else a model name's, else `nvidia`."""
     models = [gpu.model or "" for gpu in facts.gpus.values()]
-    known = [product.vendor for product in map(product_of, models) if product is not None]
+    known = [product.vendor for product in map(product_of, models) if product]
     named = (v for v, about in VENDORS.items() if any(re.search(about.named, m) for m in models))
     return next(iter(known), facts.vendor or next(named, "nvidia"))
 
@@ -310,7 +310,7 @@ def _value(one: Any, other: Any, what: str, clashes: dict[_Clash, None]) -> Any:
 def _is_equivalent(one: object, other: object) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
-        return a in b or product_of(one) == product_of(other) is not None
+        return a in b or bool(product_of(one) and product_of(one) == product_of(other))
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
     return False

@@ -282,7 +282,7 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("confidential", "confidential computing" in seen.tool.ways)
     reads = seen.best("host_to_device_memcpy_sm")
     others = max(seen.best("host_to_device_memcpy_ce"), seen.best("device_to_host_memcpy_sm"))
-    known = ", ".join(m for m in seen.models if (p := product_of(m)) and p.reads)
+    known = ", ".join(m for m in seen.models if product_of(m).reads)
     is_slower = known and 0 < reads < _FAR_BELOW_OTHERS * others
     seen.say("kernels_read", is_slower, rate=reads / 1e9, beside=others / 1e9, model=known)
     nodes = "host_to_host_memcpy_read_cpu"
@@ -309,8 +309,8 @@ def _of_copies(seen: _Seen) -> None:
     seen.say("ucx_tcp", any(re.match("ucx_.*_tcp$", o.benchmark) for o in seen.cells))
     for model in seen.models:
         seen.say("slice", " MIG " in f"{model} ", model=model)
-        if (product := product_of(model)) and product.copies:
-            seen.say("slow_copies", is_local, model=model, rate=product.copies)
+        rate = product_of(model).copies
+        seen.say("slow_copies", is_local and rate, model=model, rate=rate)
 
 
 def _of_runs(seen: _Seen) -> None:

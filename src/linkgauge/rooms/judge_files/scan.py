@@ -262,15 +262,13 @@ class TextScan:
                         yield value
 
     def xml(self, tag: str) -> Element | None:
-        lines, end = self.lines, f"</{tag}>"
-        begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
-        last = next((n for n in range(begin, len(lines)) if end in lines[n]), begin)
-        text = "\n".join(lines[begin : last + 1])
-        text = text[text.find(f"<{tag}") : text.rfind(end) + len(end)]
+        before, opens, rest = "\n".join(self.lines).partition(f"<{tag}")
+        inside, closes, _ = rest.partition(f"</{tag}>")
         with suppress(ParseError, DefusedXmlException, ValueError, RecursionError):
-            if len(text) <= _MOST_XML:
-                element = fromstring(text, forbid_dtd=True)
-                self.used.update(range(begin, last + 1))
+            if len(inside) <= _MOST_XML:
+                element = fromstring(opens + inside + closes, forbid_dtd=True)
+                first = before.count("\n")
+                self.used.update(range(first, first + inside.count("\n") + 1))
                 return element
         return None
 
