@@ -145,14 +145,11 @@ def _dmidecode(seen: TextScan) -> None:
         pass
     if slots := [_slot(fields) for _, _, fields in seen.blocks(_MODULE)]:
         seen.facts(dimms=tuple(slots))
+    elif speeds := [match[1] for _, match in seen.each(_SPEED)]:
+        seen.facts(settings={"DIMM MT/s": min(speeds, key=int)})
 
 
 _SPEED = re.compile(r"\s*(?:Configured (?:Memory|Clock) )?Speed: (\d{3,5}) MT/s\s*$")
-
-
-def _module_speed(seen: TextScan) -> None:
-    if not any(map(_MODULE.match, seen.lines)) and (own := [o[1] for _, o in seen.each(_SPEED)]):
-        seen.facts(settings={"DIMM MT/s": min(own, key=int)})
 
 
 def _slot(fields: Mapping[str, str]) -> Dimm:
@@ -348,7 +345,7 @@ READERS = {
     _hypervisor: ("Hypervisor", "irtual", "KVM", "QEMU", "Proxmox", "ESXi", "vSphere", "VMs"),
     _ibstat: ("CA '", "device '", "hca_id:"), _ports: ("State: Active, ",),
     _adapters: ("Speed:", "<net", "NET["),
-    _dmidecode: ("Memory Device",), _module_speed: ("MT/s",),
+    _dmidecode: ("Memory Device", "MT/s"),
     _kernel_log: ("iommu: Default domain type", "available PCIe", "NVRM: Xid"),
     _stream: ("Copy:", "Scale:", "Add:", "Triad:", "Failed Validation"),
     _mlc: ("Memory Latency Checker", "Measuring idle", "Measuring Memory", "Numa node"),
