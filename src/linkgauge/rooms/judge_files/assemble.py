@@ -56,7 +56,7 @@ def machine_of(described: Described, backend: str) -> Machine:
     )
     inventory = replace(
         seen, host=details, unknown=(),
-        pci=tuple(_reported_functions(seen.pci, reported, from_texts=described.is_of_texts)),
+        pci=tuple(_reported_functions(seen.pci, reported, from_texts=bool(described.tree))),
         accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
         assumed=tuple(
             replace(one, parts=tuple(_named(part, backend) for part in one.parts))
@@ -244,8 +244,7 @@ def _cell(cell: Cell, reported: Sequence[ReportedFigure], table: Benchmark) -> C
     parts = tuple(_parts(measured, counted, better))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
-    staged = any(one.staged for one in reported)
-    if staged:  # by the driver, with the host's engine
+    if staged := "_staged" in table.name:  # by the driver, with the host's engine
         cell = replace(cell, transfers=tuple(
             Transfer(o.source, o.destination, Engine(node_memory(0), o.engine.kind), o.scale)
             for o in cell.transfers

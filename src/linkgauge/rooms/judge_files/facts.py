@@ -163,7 +163,6 @@ class ReportedFigure(NamedTuple):
     work: Collective | None = None
     ranks: int = 0
     part: int | None = None
-    staged: bool = False
     of: Row | None = None
     host: HostFigure | None = None
     failure: str = ""
@@ -240,7 +239,7 @@ def copied(
         name = f"device_to_device_{ways}_{by}"
         row, column = (destination, source) if reads else (source, destination)
     place, of = (str(row), str(column)), _NOT_IN_CATALOGUE.get(name)
-    return ReportedFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
+    return ReportedFigure(name, *place, gigabytes * 1e9, size, of=of)
 
 
 class Failure(NamedTuple):
@@ -262,10 +261,6 @@ class Log(msgspec.Struct, frozen=True):
 
     def is_other_side(self, other: Log) -> bool:
         return all(a & b for a, b in zip(self.ends, reversed(other.ends), strict=True))
-
-    @property
-    def is_judged(self) -> bool:
-        return bool(self.figures or self.failures)
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:

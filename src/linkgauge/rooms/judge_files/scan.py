@@ -63,10 +63,6 @@ def _is_between(line: str) -> bool:
     return not _columns(line) and not re.search(r"GB/s|[mM]atrix|\(us\)|\d\.\d", line)
 
 
-def _is_figure(word: str) -> bool:
-    return word in _NOTHING or number_of(word) is not None
-
-
 def _key(one: ReportedFigure) -> tuple[object, ...]:
     return one[:3] + one[4:8]
 
@@ -166,10 +162,11 @@ class TextScan:
         for number in range(at + 1, len(lines) if columns else 0):
             words = lines[number].split()
             is_part = 0 < len(row) < len(columns) + 1
+            are_figures = all(word in _NOTHING or number_of(word) is not None for word in words)
             more = _columns(lines[number]) if not figures and not row else []
             if len(words) > 1 and more[:1] == [columns[-1] + 1]:
                 columns += more  # the heads, wrapped
-            elif words and (is_part or words[0].isdecimal()) and all(map(_is_figure, words)):
+            elif words and (is_part or words[0].isdecimal()) and are_figures:
                 row = [*row, *words] if is_part else words
                 if len(row) > len(columns) + 1 or not row[0].isdecimal():
                     break
