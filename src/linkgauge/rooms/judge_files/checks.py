@@ -86,8 +86,6 @@ class Shown(NamedTuple):
 
 
 class Seen:
-    """A tool's run, and what checks and remarks ask of it most."""
-
     def __init__(self, results: Sequence[Result], machine: Machine, tool: ToolRun) -> None:
         self.results, self.machine, self.known, self.tool = results, machine, machine.known, tool
         self.cells = [

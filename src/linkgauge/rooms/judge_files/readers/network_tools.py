@@ -80,8 +80,7 @@ def _tcp(seen: TextScan, rate: float, streams: float) -> None:
 
 
 def _iperf3(seen: TextScan) -> None:
-    """Reads JSON, or receivers' rates in a text, in which another run begins when a stream ends
-    again. Ctrl-C is no failure."""
+    """Reads receivers' rates. Another run begins when a stream ends again. Ctrl-C is no failure."""
     runs, version, again = list[dict[tuple[str, str], float]](), "", 0.0
     for document in seen.documents("start"):
         received = at(document, dict, "end", "sum_received") or at(document, dict, "end", "sum")
